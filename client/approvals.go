@@ -7,22 +7,22 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// ListApprovals returns the pending approvals. It needs the role approver or observer.
+// ListApprovals returns the pending approval requests. It needs the role approver, observer or admin.
 func (c *Client) ListApprovals(ctx context.Context) ([]message.ApprovalRequest, error) {
 	q := message.ListApprovals{MessageType: "list_approvals"}
 	answer, err := request[struct{ Approvals []message.ApprovalRequest }](ctx, c, &q, &q.RequestID)
 	return answer.Approvals, err
 }
 
-// ApprovalEvents are called sequentially by Approvals; either may be nil. They may use the Client
-// and block: 256 frames are buffered before the connection stalls.
+// ApprovalEvents are callbacks of Approvals, which calls them one after another; either may be nil. They may use the
+// Client and block: 256 frames are buffered before the connection stalls.
 type ApprovalEvents struct {
 	Requested func(message.ApprovalRequest)
 	Resolved  func(message.ApprovalResolved)
 }
 
-// Approvals reports each pending approval once, those that wait already first, until ctx or the
-// connection ends; it returns the cause. It needs the role approver.
+// Approvals reports each pending approval request once, existing ones first, until ctx or the connection ends. It
+// returns the cause. It needs the role approver or admin.
 func (c *Client) Approvals(ctx context.Context, events ApprovalEvents) error {
 	live := c.addWaiter(func(f *frame) bool { return f.Type == "approval_request_message" || f.Type == "approval_resolved" })
 	defer c.removeWaiter(live)
@@ -57,23 +57,23 @@ func (c *Client) Approvals(ctx context.Context, events ApprovalEvents) error {
 	return err
 }
 
-// Decision answers an approval, named by its own id or its call's.
+// Decision decides on an approval request, named by its own id or by that of its call.
 type Decision struct {
 	CallID     string
 	ApprovalID string // used if CallID is empty
-	Approve    bool   // zero: denied
+	Approve    bool   // the zero value denies
 	Reason     string // for the model
 	Remember   string // once (default), conversation, command, prefix or rule
 	Pattern    string // of the rule, if Remember is rule
 
-	Widen message.Widening // with Approve only
+	Widen message.Widening // addition to the sandbox of the call, with Approve only
 
-	Arguments json.RawMessage // replace those of the call
+	Arguments json.RawMessage // replace those of the call, with Approve only
 
-	Beforehand bool // sent before the question, which no one has read
+	Beforehand bool // sent before the approval request
 }
 
-// A response is the frame of a decision.
+// A response is the frame for a Decision.
 type response struct {
 	MessageType string                   `json:"message_type"`
 	RequestID   string                   `json:"request_id"`
@@ -97,9 +97,9 @@ func (d Decision) frame() *response {
 	return r
 }
 
-// Decide sends a decision and waits until the daemon accepts it. Types of *message.Error:
-// approval_not_pending (too late), not_authorized, invalid_arguments (beyond the limits; the call
-// still waits), internal_error (the message says whether it counts).
+// Decide sends a decision and waits until the daemon accepts it. An error may be a *message.Error of the type
+// approval_not_pending (too late), not_authorized, invalid_arguments (beyond the limits; the call still waits) or
+// internal_error (the message says whether the decision counts).
 func (c *Client) Decide(ctx context.Context, d Decision) (message.ApprovalResolved, error) {
 	frame := d.frame()
 	return request[message.ApprovalResolved](ctx, c, frame, &frame.RequestID)

@@ -14,15 +14,15 @@ type output struct {
 	data  []byte
 }
 
-// channel is a call whose output comes in binary frames.
+// channel is a call with output in binary frames.
 type channel struct {
 	callID   string
 	agentID  string
-	received map[string]int64 // end of the output so far, by stream
+	received map[string]int64 // end of the received output, by stream
 }
 
-// decodeFrame decodes a frame, and keeps track of the channels of output. It returns nil for a frame
-// to ignore. Only the reader calls it.
+// decodeFrame decodes a frame, and keeps track of output channels. It returns nil for frames to ignore. Only the
+// reader may call it.
 func (c *Client) decodeFrame(kind int, raw []byte) *frame {
 	if kind == websocket.BinaryMessage {
 		return c.decodeBinary(raw)
@@ -48,8 +48,8 @@ func (c *Client) decodeFrame(kind int, raw []byte) *frame {
 	return f
 }
 
-// decodeReturn decodes a return, which may be large, in one pass. It returns nil for any other frame,
-// or if that fails.
+// decodeReturn decodes a return, which may be large, in one pass. It returns nil for any other frame and if decoding
+// fails.
 func decodeReturn(raw []byte) *frame {
 	const begin = `{"message_type":"tool_return_message",`
 	if !bytes.HasPrefix(raw, []byte(begin)) {

@@ -13,22 +13,22 @@ import (
 
 // Call is a tool call.
 type Call struct {
-	ID        string // permanent; empty: new
+	ID        string // must never be reused; "": Call generates one
 	Tool      string
-	Arguments any // encoded as JSON, a json.RawMessage unchanged
+	Arguments any // encoded as JSON; a json.RawMessage remains unchanged
 
 	OTID, AgentID, ConversationID, RunID, StepID string // optional
 }
 
-// Events are called sequentially by Client.Call; any may be nil. A slow one slows the connection;
-// one that waits for another answer of the Client may block forever.
+// Events are callbacks of Client.Call, which calls them one after another; any may be nil. A slow callback slows the
+// connection. One that waits for another answer of the same Client may block forever.
 type Events struct {
 	Decision func(message.PolicyDecision)
 	Queued   func(message.ToolQueued)
 	Contact  func(message.ConnectionDecision)
 	Started  func(message.ToolStarted)
 	Waiting  func(message.WaitingForInput)
-	// Output receives d's decoded bytes, contiguous by d.Offset unless d.Gap is set.
+	// Output receives the bytes of d, decoded. They continue the stream, unless d.Gap is set.
 	Output func(d message.OutputDelta, data []byte)
 }
 
@@ -42,8 +42,8 @@ func (c Call) wire() wireCall {
 	return wireCall{cmp.Or(c.ID, message.NewID("call")), c.Tool, c.Arguments}
 }
 
-// Call makes a call and returns its return, or denial. Without one, the error is a *message.Error,
-// ErrClosed, or the cause of ctx, whose end does not stop the call; use Cancel.
+// Call makes a call and waits for its return, which may be a denial. If there is none, the error is a *message.Error,
+// wraps ErrClosed, or is the cause of ctx. The end of ctx does not stop the call; Cancel does.
 func (c *Client) Call(ctx context.Context, call Call, events Events) (message.ToolReturn, error) {
 	wire := call.wire()
 	w := c.addWaiter(func(f *frame) bool {
@@ -87,7 +87,7 @@ func (c *Client) Call(ctx context.Context, call Call, events Events) (message.To
 	}
 }
 
-// endsCall excludes errors about other frames of the call, such as a late cancel.
+// endsCall reports whether an error is about the call itself, not about another frame, such as a late cancel.
 func endsCall(err error) bool {
 	e, ok := errors.AsType[*message.Error](err)
 	return !ok || slices.Contains([]message.ErrorType{message.DuplicateToolCall, message.NotAuthorized, message.InternalError}, e.Type)
@@ -131,7 +131,6 @@ func (e Events) handleOutput(f *frame) error {
 	return nil
 }
 
-// handle decodes a frame for take, which may be nil.
 func handle[T any](f *frame, callback func(T)) error {
 	if callback == nil {
 		return nil
@@ -155,7 +154,7 @@ func bytesOf(data, b64 string) ([]byte, error) {
 	return decoded, nil
 }
 
-// Cancel requests the end of a call. It does not wait for the return.
+// Cancel asks the daemon to stop a call. It does not wait for the return.
 func (c *Client) Cancel(callID, reason string) error {
 	if callID == "" {
 		return errors.New("no call is named: its id is empty")
@@ -163,19 +162,19 @@ func (c *Client) Cancel(callID, reason string) error {
 	return c.send(message.Cancel{MessageType: "cancel", CallID: callID, Reason: reason})
 }
 
-// CancelAll requests the end of all calls of this client. It does not wait for the returns.
+// CancelAll is Cancel for all calls of this client or, for an approver or admin, of all clients.
 func (c *Client) CancelAll(reason string) error {
 	return c.send(message.Cancel{MessageType: "cancel", All: true, Reason: reason})
 }
 
-// Input sends input to a running call without waiting. It ignores in.RequestID.
+// Input sends input to a running call without waiting for an answer. It ignores in.RequestID.
 func (c *Client) Input(in message.ToolInput) error {
 	in.RequestID = ""
 	return c.send(in)
 }
 
-// Feed is Input that waits until the command has the data. It replaces in.RequestID, and fails
-// with a *message.Error if the call ends first.
+// Feed sends input and waits until the command has the data. It replaces in.RequestID. The error is a *message.Error
+// if the call ends first.
 func (c *Client) Feed(ctx context.Context, in message.ToolInput) error {
 	_, err := request[struct{}](ctx, c, &in, &in.RequestID)
 	return err

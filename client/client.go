@@ -1,8 +1,8 @@
-// Package client connects to a toold daemon: it makes tool calls, follows their output, and decides
-// approvals.
+// Package client connects to a toold daemon: it makes tool calls, follows their output, and decides on approval
+// requests.
 //
-// It does not reconnect. Dial again and repeat the call under its id to attach to it, or to get its
-// recorded return: no id runs twice.
+// It does not reconnect. To get the output or return of a call after a reconnect, repeat the call with the same id: no
+// id runs twice.
 package client
 
 import (
@@ -25,35 +25,35 @@ import (
 )
 
 const (
-	maxFrame     = 256 << 20        // a thousand messages
+	maxFrame     = 256 << 20        // enough for a thousand messages
 	silence      = 90 * time.Second // the daemon pings every 30 s
 	writeTimeout = 30 * time.Second
-	maxBuffered  = 256 // frames per slow callback, before the reader blocks
+	maxBuffered  = 256 // frames per waiter before the reader blocks
 )
 
 // Errors for errors.Is.
 var (
-	// ErrUnreachable is wrapped by errors of Dial if nothing answers at the address.
+	// ErrUnreachable means that nothing answers at the address. Errors of Dial wrap it.
 	ErrUnreachable = errors.New("no daemon answers")
-	// ErrClosed is wrapped if the connection ended. The request may still take effect.
+	// ErrClosed means that the connection has ended. Requests may still have an effect.
 	ErrClosed = errors.New("the connection to toold is closed")
-	// ErrNotSent is wrapped, beside ErrClosed, if not all was sent: the request takes no effect.
+	// ErrNotSent means, in addition to ErrClosed, that a request was not sent completely and has no effect.
 	ErrNotSent = errors.New("nothing was sent")
 )
 
 // Options are the parameters of Dial.
 type Options struct {
 	URL     string                                  // such as "ws://127.0.0.1:7717/v1/ws"
-	Socket  string                                  // Unix socket to dial instead of URL's host; URL may then be empty
-	Dial    func(context.Context) (net.Conn, error) // connects instead; URL and Socket may then be empty
+	Socket  string                                  // Unix socket, instead of the host in URL, which may then be ""
+	Dial    func(context.Context) (net.Conn, error) // replaces dialing; URL and Socket may then be ""
 	TLS     *tls.Config                             // for wss://; nil: the system's authorities
 	Token   string
-	Name    string // program, for the journal
+	Name    string // of the client program, for the journal
 	Version string
-	Silent  bool // no live output
-	Binary  bool // live output in binary frames: cheaper
+	Silent  bool // without live output
+	Binary  bool // live output in binary frames, which is cheaper
 
-	// Workspace is an absolute path in the default workspace of calls; "": the daemon's own.
+	// Workspace is an absolute path that selects the workspace of calls; "": the daemon's default.
 	Workspace string
 }
 
@@ -66,23 +66,23 @@ type Client struct {
 
 	channels map[uint32]*channel // by number; only the reader uses it
 
-	writing sync.Mutex // serialises writes, guards nothing else, and is never held with mu
+	writing sync.Mutex // serializes writes; never held together with mu
 
 	mu            sync.Mutex
 	waiters       map[*waiter]struct{}
-	unclaimedEnds []*frame // of background calls, that no waiter took
+	unclaimedEnds []*frame // of background calls; no waiter matched them
 	closed        bool
-	err           error // why the reader ended; set before ended closes
+	err           error // why the reader ended; set before ended is closed
 }
 
-// A waiter receives the frames that match, in order.
+// A waiter receives matching frames in order.
 type waiter struct {
 	match  func(*frame) bool
 	frames chan *frame
-	gone   chan struct{} // closed when the receiver left
+	gone   chan struct{} // closed when the receiver has left
 }
 
-// A frame is a daemon's frame, with the fields that select its waiters.
+// A frame is a frame of the daemon, with the fields by which waiters match.
 type frame struct {
 	Type      string `json:"message_type"`
 	ID        string `json:"id"`
@@ -92,8 +92,8 @@ type frame struct {
 	Nonce     string `json:"nonce"`
 	Channel   uint32 `json:"channel"`
 	raw       []byte
-	output    *output             // of a binary frame, instead of raw
-	returned  *message.ToolReturn // of the return of a call
+	output    *output             // of a binary frame, which has no raw
+	returned  *message.ToolReturn // decoded tool_return_message
 }
 
 func (f *frame) decode(v any) error {
@@ -103,8 +103,7 @@ func (f *frame) decode(v any) error {
 	return nil
 }
 
-// Dial connects and waits for the greeting; ctx bounds these steps only. The caller must Close the
-// Client.
+// Dial connects and waits for the daemon's greeting. ctx applies only to Dial. The caller must Close the Client.
 func Dial(ctx context.Context, o Options) (*Client, error) {
 	url := o.URL
 	if url == "" && (o.Socket != "" || o.Dial != nil) {
@@ -131,7 +130,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 		conn: conn, closing: make(chan struct{}), ended: make(chan struct{}), waiters: map[*waiter]struct{}{}, channels: map[uint32]*channel{},
 	}
 	greeting := c.addWaiter(func(f *frame) bool { return f.Type == "hello_ack" || f.Type == "error_message" })
-	// Ends with the connection, at the latest by Close, which waits.
+	// Ends with the connection; Close waits.
 	go c.read()
 	if err := c.greet(ctx, o, greeting); err != nil {
 		c.Close()
@@ -178,11 +177,11 @@ func (c *Client) greet(ctx context.Context, o Options, w *waiter) error {
 // Hello returns the daemon's greeting.
 func (c *Client) Hello() message.HelloAck { return c.hello }
 
-// Done is closed when the connection has ended.
+// Done returns a channel that is closed when the connection has ended.
 func (c *Client) Done() <-chan struct{} { return c.ended }
 
-// Close ends the connection and waits for the Client's goroutines; waiting methods return
-// ErrClosed. Calls continue for limits.linger. Close may be repeated.
+// Close ends the connection and waits for the Client's goroutines. Waiting methods return ErrClosed. Calls continue
+// for limits.linger. Close may be repeated.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	first := !c.closed
@@ -202,7 +201,7 @@ func (c *Client) read() {
 	defer close(c.ended)
 	defer c.conn.Close()
 	c.conn.SetReadLimit(maxFrame)
-	alive := func() { c.conn.SetReadDeadline(time.Now().Add(silence)) } // a failure shows in the read
+	alive := func() { c.conn.SetReadDeadline(time.Now().Add(silence)) } // reading reports a failure
 	alive()
 	pong := c.conn.PingHandler()
 	c.conn.SetPingHandler(func(data string) error {
@@ -245,7 +244,7 @@ func (c *Client) deliver(f *frame) {
 	}
 }
 
-// addWaiter registers a waiter; the caller must call removeWaiter.
+// addWaiter registers a waiter. The caller must call removeWaiter.
 func (c *Client) addWaiter(match func(*frame) bool) *waiter {
 	w := &waiter{match: match, frames: make(chan *frame, maxBuffered), gone: make(chan struct{})}
 	c.mu.Lock()
@@ -261,7 +260,7 @@ func (c *Client) removeWaiter(w *waiter) {
 	close(w.gone)
 }
 
-// next returns a waiter's next frame: those that preceded the connection's end before its error.
+// next returns a waiter's next frame. After the end of the connection it first returns the frames received before.
 func (c *Client) next(ctx context.Context, w *waiter) (*frame, error) {
 	select {
 	case f := <-w.frames:
@@ -292,8 +291,8 @@ func (c *Client) endError() error {
 	return fmt.Errorf("%w: %v", ErrClosed, c.err)
 }
 
-// send sends a frame. It returns the error for one that the daemon would refuse: the daemon's may name
-// no request, and then no waiter receives it.
+// send sends a frame. It checks the frame itself, because the daemon's error might not name the request, so that no
+// waiter would receive it.
 func (c *Client) send(frame any) error {
 	text, err := message.Encode(frame)
 	if err != nil {
@@ -304,14 +303,14 @@ func (c *Client) send(frame any) error {
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	c.conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // a failure shows in the write
+	c.conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // writing reports a failure
 	if err := c.conn.WriteMessage(websocket.TextMessage, text); err != nil {
 		return fmt.Errorf("cannot send a frame: %w, %w: %v", ErrClosed, ErrNotSent, err)
 	}
 	return nil
 }
 
-// roundTrip sends a frame and returns the answer, an error_message as *message.Error.
+// roundTrip sends a frame and returns the answer. An error_message becomes a *message.Error.
 func (c *Client) roundTrip(ctx context.Context, w *waiter, question any) (*frame, error) {
 	defer c.removeWaiter(w)
 	if err := c.send(question); err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// request sends a question under a new request id, stored in *id, and decodes the answer.
+// request sends a question with a new request id, which it stores in *id, and decodes the answer.
 func request[T any](ctx context.Context, c *Client, question any, id *string) (T, error) {
 	var answer T
 	nonce := message.NewID("request")
@@ -18,14 +18,13 @@ func request[T any](ctx context.Context, c *Client, question any, id *string) (T
 	return answer, f.decode(&answer)
 }
 
-// ListMessages returns a page of the journal. It replaces q.RequestID. Limit 0 is the daemon's
-// default.
+// ListMessages returns a page of the journal. It replaces q.RequestID. Limit 0 means the daemon's default.
 func (c *Client) ListMessages(ctx context.Context, q message.ListMessages) (message.Messages, error) {
 	q.MessageType = "list_messages"
 	return request[message.Messages](ctx, c, &q, &q.RequestID)
 }
 
-// GetOutput returns recorded output of a call, and its decoded bytes. It replaces q.RequestID.
+// GetOutput returns recorded output of a call and its bytes, decoded. It replaces q.RequestID.
 func (c *Client) GetOutput(ctx context.Context, q message.GetOutput) (message.Output, []byte, error) {
 	q.MessageType = "get_output"
 	answer, err := request[message.Output](ctx, c, &q, &q.RequestID)
@@ -40,7 +39,7 @@ func (c *Client) GetOutput(ctx context.Context, q message.GetOutput) (message.Ou
 	return answer, data, err
 }
 
-// ExplainPolicy returns how a call would be decided. Nothing runs.
+// ExplainPolicy returns how the daemon would decide on a call, which does not run.
 func (c *Client) ExplainPolicy(ctx context.Context, call Call) (message.PolicyExplanation, error) {
 	question := struct {
 		MessageType string   `json:"message_type"`
@@ -50,7 +49,7 @@ func (c *Client) ExplainPolicy(ctx context.Context, call Call) (message.PolicyEx
 	return request[message.PolicyExplanation](ctx, c, &question, &question.RequestID)
 }
 
-// Ping waits for the daemon's answer.
+// Ping returns when the daemon has answered.
 func (c *Client) Ping(ctx context.Context) error {
 	ping := newPing()
 	_, err := c.roundTrip(ctx, c.addWaiter(func(f *frame) bool { return isPong(f, ping) }), ping)
@@ -61,16 +60,16 @@ func newPing() message.Ping { return message.Ping{MessageType: "ping", Nonce: me
 
 func isPong(f *frame, p message.Ping) bool { return f.Type == "pong" && f.Nonce == p.Nonce }
 
-// ListCalls returns the unanswered calls, those of this client if it is only an agent. If ended, it
-// adds the latest answered ones.
+// ListCalls returns unanswered calls; for an agent, only those of this client. With ended, the latest answered calls
+// are included.
 func (c *Client) ListCalls(ctx context.Context, ended bool) ([]message.CallInfo, error) {
 	q := message.ListCalls{MessageType: "list_calls", All: ended}
 	answer, err := request[struct{ Calls []message.CallInfo }](ctx, c, &q, &q.RequestID)
 	return answer.Calls, err
 }
 
-// Stop is Cancel that waits until the daemon has the request. It fails with a *message.Error,
-// not_running, if there is nothing to stop.
+// Stop is Cancel, but waits until the daemon has the request. The error is a *message.Error of type not_running if
+// there is nothing to stop.
 func (c *Client) Stop(ctx context.Context, callID, reason string) error {
 	ping := newPing()
 	w := c.addWaiter(func(f *frame) bool { return isPong(f, ping) || f.Type == "error_message" && f.CallID == callID })
@@ -78,15 +77,14 @@ func (c *Client) Stop(ctx context.Context, callID, reason string) error {
 		c.removeWaiter(w)
 		return err
 	}
-	_, err := c.roundTrip(ctx, w, ping) // follows the cancel
+	_, err := c.roundTrip(ctx, w, ping) // the pong follows errors of the cancel
 	return err
 }
 
 const backgroundEnded = "background_ended"
 
-// BackgroundEnds reports the end of each background call of this client, until ctx or the
-// connection ends; it returns the cause. The daemon reports an end once: the Client keeps up to
-// 256 that came before.
+// BackgroundEnds reports the end of each background call of this client, until ctx or the connection ends. It returns
+// the cause. Since the daemon reports an end only once, the Client keeps up to 256 that arrived earlier.
 func (c *Client) BackgroundEnds(ctx context.Context, ended func(message.BackgroundEnded)) error {
 	w := c.addWaiter(func(f *frame) bool { return f.Type == backgroundEnded })
 	defer c.removeWaiter(w)
@@ -110,16 +108,16 @@ func (c *Client) BackgroundEnds(ctx context.Context, ended func(message.Backgrou
 	}
 }
 
-// SubscriptionEvents are called sequentially by Subscribe; any may be nil. Slow ones cause gaps.
+// SubscriptionEvents are callbacks of Subscribe, which calls them one after another; any may be nil. Slow ones cause
+// gaps.
 type SubscriptionEvents struct {
-	Subscribed func(after int64) // journal number before the first event
+	Subscribed func(after int64) // number of the journal message before the first event
 	Event      func(message.SubscriptionEvent)
 	Gap        func(message.SubscriptionGap)
 }
 
-// Subscribe reports the selected events of all clients' calls until ctx or the connection ends; it
-// returns the cause. It replaces s.RequestID. A connection has one subscription. It needs the role observer, approver or
-// admin.
+// Subscribe reports the selected events of all clients' calls, until ctx or the connection ends. It returns the cause.
+// It replaces s.RequestID. A connection has one subscription. It needs the role observer, approver or admin.
 func (c *Client) Subscribe(ctx context.Context, s message.Subscribe, events SubscriptionEvents) error {
 	id := message.NewID("request")
 	w := c.addWaiter(func(f *frame) bool { return f.RequestID == id })
@@ -132,7 +130,7 @@ func (c *Client) Subscribe(ctx context.Context, s message.Subscribe, events Subs
 		f, err := c.next(ctx, w)
 		if err != nil {
 			if ctx.Err() != nil {
-				_ = c.send(message.Unsubscribe{MessageType: "unsubscribe"}) // only if closed
+				_ = c.send(message.Unsubscribe{MessageType: "unsubscribe"}) // fails only if the connection has ended
 			}
 			return err
 		}

@@ -49,8 +49,8 @@ func (c Command) neverRan() Exit {
 	}
 }
 
-// endOf returns the exit code of a command, and the signal that killed it, "" if none. A command
-// whose status is not known was killed.
+// endOf returns the exit code of a command, and the signal that killed it or "". A command whose status is unknown
+// counts as killed.
 func endOf(status syscall.WaitStatus, known bool) (code int, signal string) {
 	by := syscall.SIGKILL
 	if known {
@@ -64,10 +64,9 @@ func endOf(status syscall.WaitStatus, known bool) (code int, signal string) {
 
 const defaultGrace = 2 * time.Second
 
-// bashArguments precede a script.
 var bashArguments = []string{"--noprofile", "--norc", "-c"}
 
-// findShell searches directories that only root can write, never PATH.
+// findShell searches directories that only root can write, not PATH.
 func findShell() (string, error) {
 	for _, path := range []string{"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"} {
 		if st, err := os.Stat(path); err == nil && st.Mode().IsRegular() {

@@ -11,18 +11,18 @@ import (
 	"github.com/toold/toold/internal/paths"
 )
 
-// EnvOptions selects what BaseEnv lets through. The zero value selects only the defaults.
+// EnvOptions selects the variables of BaseEnv. The zero value selects only the defaults.
 type EnvOptions struct {
 	From      []string          // as from os.Environ
-	Pass      []string          // further names to take from From; * matches any rest
+	Pass      []string          // more names to take from From; a final * matches any rest
 	Set       map[string]string // values that override From and the defaults
-	Default   []string          // as From; Pass and Set override them
-	Workspace string            // PATH loses directories below it; "" = none
-	Others    []string          // further workspaces
+	Default   []string          // like From; Pass and Set override it
+	Workspace string            // directories below it are removed from PATH; "" = none
+	Others    []string          // more workspaces
 }
 
-// BaseEnv returns the sorted environment of commands: only listed variables, and none of
-// NeverPass.
+// BaseEnv returns the sorted environment of commands. It contains only listed variables, and none that NeverPass
+// returns.
 func BaseEnv(o EnvOptions) []string {
 	env := defaults()
 	for _, entry := range o.Default {
@@ -53,8 +53,8 @@ func BaseEnv(o EnvOptions) []string {
 	return list
 }
 
-// misread reports whether a variable makes the shell decode a script in another encoding than
-// UTF-8: in some, a multi-byte character swallows a following backslash.
+// misread reports whether a variable makes the shell decode scripts in an encoding other than UTF-8: in some, a
+// multi-byte character includes a following backslash.
 func misread(name, value string) bool {
 	return slices.Contains([]string{"LANG", "LC_ALL", "LC_CTYPE"}, name) && value != "" && !unicodeLocale.MatchString(value)
 }
@@ -86,8 +86,8 @@ func addUser(env map[string]string) {
 	}
 }
 
-// addGitConfig overrides every git configuration: no file watchers, no pager, no bare
-// repository hidden in a directory. These variables come from here only.
+// addGitConfig overrides the git configuration: no file watchers, no pager, no bare repository hidden in a directory.
+// Only this function sets these variables.
 func addGitConfig(env map[string]string) {
 	env["GIT_CONFIG_COUNT"] = "3"
 	for i, kv := range [...][2]string{
@@ -111,7 +111,7 @@ func Passes(name string, pass []string) bool {
 	return false
 }
 
-// safePath keeps the absolute directories of PATH that are outside of the workspaces.
+// safePath returns the absolute directories of PATH that are outside of the workspaces.
 func safePath(path string, workspaces []string) string {
 	var kept []string
 	for _, dir := range strings.Split(path, ":") {

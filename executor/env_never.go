@@ -17,7 +17,7 @@ func NeverPass(o EnvOptions) []string {
 	return names
 }
 
-// isDaemons reports whether a variable configures the daemon. Set may give commands such a name.
+// isDaemons reports whether a variable configures the daemon. Set may contain such a name.
 func isDaemons(name string) bool { return strings.HasPrefix(name, "TOOLD_") }
 
 func never(name string) bool {
@@ -39,8 +39,7 @@ var neverNames = []string{
 	"GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_PROXY_COMMAND", "GIT_SEQUENCE_EDITOR",
 	"GIT_SHALLOW_FILE", "GIT_GRAFT_FILE", "GIT_REPLACE_REF_BASE", "GIT_ATTR_SOURCE",
 
-	// They open a cloud account. A command that needs one reads a file, which a policy can
-	// allow.
+	// They give access to a cloud account. A command that needs one reads a file, which a policy can allow.
 	"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN", "AWS_WEB_IDENTITY_TOKEN_FILE",
 	"AZURE_CLIENT_SECRET", "AZURE_CLIENT_CERTIFICATE_PATH", "AZURE_PASSWORD", "AZURE_FEDERATED_TOKEN_FILE",
 	"AZURE_STORAGE_KEY", "AZURE_STORAGE_CONNECTION_STRING", "ARM_CLIENT_SECRET", "ARM_ACCESS_KEY",

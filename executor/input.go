@@ -2,9 +2,9 @@ package executor
 
 import "sync"
 
-// feed passes each input to control, and those for which control returns false to write, in
-// order, until input is closed and all is written, or done is closed. A blocked write does not
-// delay control. When it closes done, the caller must also end a blocked write.
+// feed passes each input to control, and those for which control returns false to write, in order. It returns when
+// input is closed and everything is written, or when done is closed. A blocked write does not delay control. The
+// caller must end a blocked write when it closes done.
 func feed(input <-chan Input, done <-chan struct{}, control func(Input) bool, write func(Input) bool) {
 	data := make(chan Input)
 	var writer sync.WaitGroup

@@ -8,15 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// feed carries out the command's input. The deadline that listen sets with done ends a blocked
-// write.
+// feed carries out the input of the command. The deadline that listen sets with done ends a blocked write.
 func (r *running) feed(done <-chan struct{}) {
 	tty := &ttyWriter{master: r.streams.ctty}
 	feed(r.Input, done, r.control, func(in Input) bool { return r.write(in, tty, done) })
 }
 
-// control carries out a signal or a window size, and reports whether in was one. It has taken
-// effect when control returns.
+// control carries out a signal or a window size, and reports whether in was one. It has taken effect when control
+// returns.
 func (r *running) control(in Input) bool {
 	switch {
 	case in.Rows > 0 && in.Cols > 0:
@@ -40,7 +39,7 @@ func (r *running) control(in Input) bool {
 	return false
 }
 
-// write writes data or EOF, and reports whether all of it was written. Writes after EOF have no effect.
+// write writes data or EOF, and reports whether all of it was written. After EOF it writes nothing.
 func (r *running) write(in Input, t *ttyWriter, done <-chan struct{}) bool {
 	s := r.streams
 	if r.ended() {
@@ -64,7 +63,6 @@ func (r *running) write(in Input, t *ttyWriter, done <-chan struct{}) bool {
 	return err == nil
 }
 
-// signalName accepts "INT" and "sigint" for SIGINT.
 func signalName(s string) string {
 	s = strings.ToUpper(s)
 	if !strings.HasPrefix(s, "SIG") {

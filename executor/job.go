@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// job is a plain command's shell and all descendants, except one with its own session whose
-// ancestors all ended before it was seen.
+// job is the shell of a plain command and its descendants. It lacks a process in a session of its own whose ancestors
+// all ended before it was seen.
 type job struct {
 	leader int
 
@@ -23,7 +23,7 @@ type job struct {
 	reaped bool // the shell's pid may be reused
 	reused bool // the pid, and so the session id, was reused
 	over   bool
-	seen   map[int]time.Time // start times of known members: their parents may have ended
+	seen   map[int]time.Time // start times of known members, whose parents may have ended
 }
 
 func startJob(shell *exec.Cmd) (*job, error) {
@@ -34,7 +34,7 @@ func startJob(shell *exec.Cmd) (*job, error) {
 	return &job{leader: shell.Process.Pid}, nil
 }
 
-// gone records that the shell has been waited for: its pid must not be signalled any more.
+// gone records that the shell was waited for, so that its pid must not be signalled any more.
 func (j *job) gone() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -43,17 +43,16 @@ func (j *job) gone() {
 
 type member struct {
 	pid, parent int
-	runs        bool // or waits for a disk
+	runs        bool // it runs or waits for a disk
 	born        time.Time
 	command     string
 }
 
-// bornWithin is the most by which two readings of one start time differ: ps computes it from the
-// time of day, in seconds.
+// bornWithin is the largest difference of two readings of one start time: ps computes it from the time of day, in
+// seconds.
 const bornWithin = 2 * time.Second
 
-// known reports whether m was found before and is not another process with the same pid. The caller
-// holds mu.
+// known reports whether m was found before and is not another process with the same pid. The caller holds mu.
 func (j *job) known(m member) bool {
 	born, seen := j.seen[m.pid]
 	return seen && m.born.Sub(born).Abs() <= bornWithin
@@ -94,7 +93,6 @@ func (j *job) has(m member, found map[int]time.Time) bool {
 	return !j.reused && err == nil && session == j.leader
 }
 
-// processes lists the machine's processes with ps(1).
 func processes() []member {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -133,7 +131,7 @@ func (j *job) terminate() {
 	}
 }
 
-// kill kills all processes, including those that start meanwhile.
+// kill kills all processes, including those that start during that.
 func (j *job) kill() {
 	j.signal("SIGKILL", false)
 	for range 100 {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// fillsMemory is less time than a command needs to fill the machine's memory.
+// fillsMemory is less than the time in which a command can fill the machine's memory.
 const fillsMemory = 100 * time.Millisecond
 
 // oomKills returns the number of OOM kills since boot (proc_vmstat(5)), or false if the kernel does
@@ -35,10 +35,10 @@ type memoryWatch struct {
 	began  bool
 }
 
-// begin is called when the command has run for fillsMemory.
+// begin must be called when the command has run for fillsMemory.
 func (w *memoryWatch) begin() { w.before, w.began = oomKills() }
 
-// met reports whether the kernel has OOM-killed a process since begin.
+// met reports whether the kernel has killed a process for lack of memory since begin.
 func (w *memoryWatch) met() bool {
 	if !w.began {
 		return false

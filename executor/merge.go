@@ -6,49 +6,49 @@ import (
 )
 
 const (
-	// tailWait is how long an unfinished line is kept once the other stream is quiet,
-	// tailWaitMax while it prints.
+	// An unfinished line is kept for tailWait after the other stream is silent, and for tailWaitMax while that
+	// prints.
 	tailWait    = 20 * time.Millisecond
 	tailWaitMax = 250 * time.Millisecond
 
-	// reportWait is the longest delay of a write report on a busy machine.
+	// reportWait is the longest delay of a report of a write on a busy machine.
 	reportWait = 50 * time.Millisecond
 
-	// mergeBuffer bounds the buffered bytes of each stream, and so a line.
+	// mergeBuffer limits the buffered bytes of each stream, and so the length of a line.
 	mergeBuffer = 64 << 10
 
-	// mergeRuns bounds the pending runs: the bytes of a reported write may have been discarded.
+	// mergeRuns limits the pending runs, since the bytes of a reported write may have been discarded.
 	mergeRuns = 2 * mergeBuffer
 )
 
-// merger joins two streams into one, cut at line ends, in the order of their writes. One
-// goroutine uses it. Its clock may have any origin.
+// merger joins two streams into one, cut at line ends, in the order of their writes. It is not safe for concurrent
+// use. Its clock may have any origin.
 //
-// The order comes from the kernel's write reports, which name a stream but no length; equal
-// neighbours merge into a run. The bytes of a write are readable before its report: once no
-// report is left, each run has bytes, and at most the last write of each process is unreported.
+// The order comes from the kernel's reports of writes, which name a stream but no length. Adjacent reports of one
+// stream form a run. The bytes of a write are readable before its report. So once all reports are read, each run has
+// bytes, and at most the last write of each process is unreported.
 //
-// Each line is an item, and so is the unfinished one at the end. If the items fit the runs in
-// several ways, the merger picks one and sets unsure.
+// Each line is an item, and so is an unfinished one at the end. If the items can be assigned to the runs in several
+// ways, the merger chooses one and sets unsure.
 type merger struct {
 	emit    func(stream int, p []byte)
-	watched bool // otherwise calls of added define the order
+	watched bool // otherwise the order of calls of added counts
 	unsure  bool // the order of some lines is a guess
 
 	in    [2]inflow
-	runs  []int         // unresolved; no two neighbours are equal
-	news  bool          // since the last settle
-	now   time.Duration // of the last settle
+	runs  []int         // unresolved; neighbours differ
+	news  bool          // since the previous settle
+	now   time.Duration // of the latest settle
 	stray bool          // a write belongs to no stream
-	full  bool          // at the last settle: reported bytes may not have been added
+	full  bool          // at the latest settle: reported bytes may not have been added
 
 	last     int           // stream of the last resolved run; -1 = none
 	resolved time.Duration // when it was resolved
 	multi    bool          // it had more than one item per report
 
-	holding bool          // the first of runs may have an item that belongs after all of them
+	holding bool          // the first run may have an item that belongs after all runs
 	began   time.Duration // when holding began
-	since   time.Duration // when it began to wait without news
+	since   time.Duration // when it began to wait without new reports or bytes
 }
 
 type inflow struct {
@@ -58,7 +58,7 @@ type inflow struct {
 	since time.Duration // when that line began
 	heard time.Duration // when bytes last arrived
 	owed  bool          // bytes were resolved before their report
-	late  time.Duration // when owed becomes unsure
+	late  time.Duration // when owed makes the order unsure
 }
 
 func newMerger(watched bool, emit func(stream int, p []byte)) *merger {
@@ -84,13 +84,12 @@ func (m *merger) wrote(stream int) {
 // strayed records a write to stream 0 under another name, at an unknown position.
 func (m *merger) strayed() { m.news, m.stray = true, true }
 
-// space returns the buffer for the next bytes of stream; it is not empty after settle.
+// space returns the buffer for the next bytes of stream. It is not empty after settle.
 func (m *merger) space(stream int) []byte {
 	buf := m.in[stream].buf
 	return buf[len(buf):cap(buf)]
 }
 
-// added takes n bytes from the space of stream.
 func (m *merger) added(stream, n int, now time.Duration) {
 	in := &m.in[stream]
 	in.buf, in.heard = in.buf[:len(in.buf)+n], now
@@ -100,9 +99,8 @@ func (m *merger) added(stream, n int, now time.Duration) {
 	}
 }
 
-// settle emits what is certain or has waited long enough. The bytes of all reported writes must
-// have been added, unless they did not fit: then the order of what came on both streams is
-// unknown until the rest has been added too.
+// settle emits what is certain or has waited long enough. The bytes of all reported writes must have been added
+// unless they did not fit. Until the rest is added, the order of bytes on both streams is then unknown.
 func (m *merger) settle(now time.Duration) {
 	m.now = now
 	full := len(m.in[0].buf) == mergeBuffer || len(m.in[1].buf) == mergeBuffer
@@ -130,7 +128,7 @@ func (m *merger) mixed() bool {
 	return len(m.runs) > 1 || m.items(0) > 0 && m.items(1) > 0
 }
 
-// close emits all that is left, once every write is reported and all bytes are added.
+// close emits everything that is left. All writes must have been reported, and all bytes added.
 func (m *merger) close(now time.Duration) {
 	m.now = now
 	m.resolve(true)
@@ -143,7 +141,7 @@ func (m *merger) close(now time.Duration) {
 	m.unsure = m.unsure || m.in[0].owed || m.in[1].owed
 }
 
-// due returns when settle must be called even if nothing arrives.
+// due returns when to call settle even if nothing arrives.
 func (m *merger) due() (at time.Duration, waits bool) {
 	first := func(t time.Duration, yes bool) {
 		if yes && (!waits || t < at) {
@@ -173,8 +171,7 @@ func (m *merger) tailDue(s int) (at time.Duration, waits bool) {
 	return min(max(in.since, m.in[1-s].heard)+tailWait, in.since+tailWaitMax), true
 }
 
-// resolve assigns items to the runs and emits them. Unless final, it keeps what may precede an
-// unreported write.
+// resolve assigns items to the runs and emits them. Unless final, it keeps what may precede an unreported write.
 func (m *merger) resolve(final bool) {
 	if m.holding && !m.news && !final {
 		return
@@ -219,8 +216,8 @@ func (m *merger) resolve(final bool) {
 	}
 }
 
-// noteStray sets unsure if bytes of a stray write may be among the others, or were, if its report
-// is late. Otherwise it went to an unrelated terminal.
+// noteStray sets unsure if bytes of a stray write may be among the others, or may have been, if its report is late.
+// Otherwise it went to an unrelated terminal.
 func (m *merger) noteStray() {
 	in := &m.in[0]
 	mine := len(in.buf) > in.old || in.owed || m.now < in.heard+reportWait
@@ -230,8 +227,7 @@ func (m *merger) noteStray() {
 	m.stray = false
 }
 
-// takeUnreported resolves bytes without a report last: their write is the latest, or is never
-// reported.
+// takeUnreported resolves bytes without a report last: their write is the latest, or will never be reported.
 func (m *merger) takeUnreported(s int) {
 	in := &m.in[s]
 	if len(in.buf) > in.old {
@@ -249,12 +245,12 @@ func (m *merger) items(s int) int {
 	return n
 }
 
-// share distributes the items of a stream over its runs: one each, but the first may get none,
-// and the first that gets any more.
+// share is the distribution of a stream's items over its runs: one each, except that the first may get none, and the
+// first that gets any may get more.
 type share struct {
 	runs, none, more int
-	hold             bool // keep one more item back
-	wait             bool // undecided yet
+	hold             bool // keep one more item
+	wait             bool // not yet decided
 }
 
 func (h *share) next() int {
@@ -268,9 +264,8 @@ func (h *share) next() int {
 	return n
 }
 
-// share distributes the items of stream s. A first run that continues the last one may be its
-// late report, without items. If the last run is the other stream's, the last item may belong to
-// an unreported write.
+// share distributes the items of stream s. The first run may have no items, if it continues the last resolved run and
+// so may be its late report. If the last run is the other stream's, the last item may belong to an unreported write.
 func (m *merger) share(s int, final bool) share {
 	h := share{runs: m.runsOf(s)}
 	if h.runs == 0 {
@@ -307,7 +302,7 @@ func (m *merger) runsOf(s int) (n int) {
 // goesOn reports whether a run of stream s may continue the last resolved one.
 func (m *merger) goesOn(s int) bool { return m.last == s && m.now < m.resolved+reportWait }
 
-// take resolves one run with n items, and emits the lines among them.
+// take resolves a run with n items, and emits the lines in them.
 func (m *merger) take(s, n int) {
 	in := &m.in[s]
 	end, from := 0, in.old

@@ -17,26 +17,26 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// plain is a command on systems without a helper: a child of this process, on pipes, whose
-// processes are found by session and parents.
+// plain is a command on systems without a helper: a child of this process, on pipes. Its processes are found by
+// session and parents.
 type plain struct {
 	Command
 	report sandbox.Report
 
 	shell *exec.Cmd
 	job   *job
-	out   [2]*os.File // our ends
-	input *os.File    // our end; nil = none
+	out   [2]*os.File // this process's ends
+	input *os.File    // this process's end; nil = none
 	begun time.Time
 	last  atomic.Int64 // when output last arrived, in Unix nanoseconds
 
 	mu     sync.Mutex
-	merger *merger     // in the order of arrival
+	merger *merger     // merges in the order of arrival
 	due    *time.Timer // calls passDue
 }
 
-// After the exit output of children is read until none came for plainQuiet and none of them runs,
-// at most for plainMost.
+// After the exit, output of children is read until none arrived for plainQuiet and no child runs, but at most for
+// plainMost.
 const (
 	plainQuiet = 60 * time.Millisecond
 	plainMost  = 1500 * time.Millisecond
@@ -60,9 +60,9 @@ func runPlain(ctx context.Context, c Command, shell string, prefix []string, rep
 	return p.wait(ctx), nil
 }
 
-// start opens the pipes and starts the shell. On error nothing stays open.
+// start opens the pipes and starts the shell. After an error, nothing is open.
 func (p *plain) start() (err error) {
-	var ends []*os.File // the shell's
+	var ends []*os.File // ends of the shell
 	defer func() {
 		for _, f := range ends {
 			f.Close()
@@ -92,7 +92,7 @@ func (p *plain) start() (err error) {
 
 func (p *plain) close() {
 	for _, f := range []*os.File{p.out[0], p.out[1], p.input} {
-		f.Close() // allowed on nil
+		f.Close() // nil is allowed
 	}
 }
 
@@ -120,14 +120,14 @@ func (p *plain) wait(ctx context.Context) Exit {
 	p.merger.close(time.Since(p.begun))
 	p.mu.Unlock()
 	close(done)
-	p.input.Close() // allowed on nil
+	p.input.Close() // nil is allowed
 	feeder.Wait()
 	p.close()
 	return p.exit(reason, left)
 }
 
-// drain waits for the end of the output. An escaped process may keep it open: then drain returns
-// once nothing came for plainMost.
+// drain waits for the end of the output. An escaped process may keep it open; then drain returns when nothing has
+// arrived for plainMost.
 func (p *plain) drain(eof <-chan struct{}) {
 	for {
 		rest := plainMost - p.idle()
@@ -208,16 +208,15 @@ func (p *plain) passLocked() {
 // The caller holds mu.
 func (p *plain) pass(s int, b []byte) {
 	if to := []io.Writer{p.Stdout, p.Stderr}[s]; to != nil {
-		_, _ = to.Write(b) // a writer that fails must not stop the command
+		_, _ = to.Write(b) // an error of the writer must not stop the command
 	}
 }
 
-// awaitExit waits for the exit, and enforces the timeout.
 func (p *plain) awaitExit(ctx context.Context) Reason {
 	exited := make(chan struct{})
 	// Ends with the shell, which job.kill ensures.
 	go func() {
-		_ = p.shell.Wait() // its ProcessState has the result
+		_ = p.shell.Wait() // ProcessState has the result
 		p.job.gone()
 		for p.WaitAll && p.job.alive() {
 			time.Sleep(plainQuiet)
@@ -275,8 +274,7 @@ func (p *plain) settle(ctx context.Context, eof <-chan struct{}) {
 	}
 }
 
-// control carries out a signal, and reports whether nothing is left to write. Window sizes have no
-// effect.
+// control carries out a signal, and reports whether nothing is left to write. It ignores window sizes.
 func (p *plain) control(in Input) bool {
 	if in.Signal != "" {
 		p.job.signal(in.Signal, in.ToShell)
@@ -289,7 +287,7 @@ func (p *plain) write(in Input) (taken bool) {
 	if p.input == nil {
 		return false
 	}
-	_, err := p.input.Write(in.Data) // an error means that it ended or closed its input
+	_, err := p.input.Write(in.Data) // an error means that the command ended or closed its input
 	if in.EOF {
 		p.input.Close()
 	}

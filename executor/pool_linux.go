@@ -11,34 +11,33 @@ import (
 )
 
 const (
-	// quietFor is how long no call may have begun or ended before a shell is started: the
-	// return is sent first, and short calls in a row keep the processors.
+	// quietFor is how long no call must have begun or ended before a shell is started, so that the return is sent
+	// first and short successive calls keep the processors.
 	quietFor = 5 * time.Millisecond
 
-	// renewEvery is the maximum age of a warm shell, give or take a factor of two.
+	// renewEvery is the maximum age of a warm shell, within a factor of two.
 	renewEvery = 5 * time.Minute
 
-	// After a failure the pool retries after tryAgain, doubling up to tryAgainMost.
+	// After a failure, the pool retries after tryAgain, which doubles up to tryAgainMost.
 	tryAgain     = time.Minute
 	tryAgainMost = time.Hour
 )
 
-// Pool runs commands as Run does, but keeps warm shells, each in its own sandbox, that wait for
-// the one script they will run. A script cannot tell a warm shell from a fresh one.
+// Pool runs commands like Run, but keeps warm shells, each in its own sandbox, that wait for the single script that
+// they will run. A script cannot detect that its shell was warm.
 //
-// A warm shell fits commands that differ from the last one only in script, times and writers.
-// Without one Run starts the command at once. Shells are started between calls, renewed with
-// age, used once, and never after a directory, mount or hidden file of their sandbox has
-// changed.
+// A warm shell fits commands that differ from the last one only in script, times and writers. Without one, Run starts
+// the command at once. Shells are started between calls, renewed when they are old, used once, and never after a
+// directory, mount or hidden file of their sandbox has changed.
 //
-// A nil Pool keeps none. Methods may be called concurrently.
+// A nil Pool keeps no shells. A Pool is safe for concurrent use.
 type Pool struct {
 	size   int
 	failed func(error)
 	wake   chan struct{} // wakes the keeper
 	stop   context.CancelFunc
-	work   sync.WaitGroup // the keeper, and helpers that are ending
-	proven bool           // a warm shell has worked; used by the keeper alone
+	work   sync.WaitGroup // keeper, and helpers that are ending
+	proven bool           // a warm shell has worked; used only by the keeper
 
 	reports reportPool
 	slots   launch.Slots
@@ -49,13 +48,12 @@ type Pool struct {
 	shape  *Command          // of the last call
 	last   time.Time         // when a call last began or ended
 	epoch  int               // incremented by Flush
-	counts PoolCounts        // without Waiting
+	counts PoolCounts        // except Waiting
 	closed bool
 }
 
-// NewPool returns a pool of at most size warm shells; with 0 it only reuses helpers. Close ends it.
-// failed, if not nil, receives why a shell could not wait, or could not be used although nothing
-// had changed.
+// NewPool returns a pool of at most size warm shells; with 0 it only reuses helpers. The caller must call Close.
+// failed, if not nil, receives why a shell could not wait, or could not be used although nothing had changed.
 func NewPool(size int, failed func(error)) *Pool {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &Pool{size: size, failed: failed, wake: make(chan struct{}, 1), stop: stop}
@@ -72,13 +70,12 @@ func (p *Pool) fail(ctx context.Context, what string, err error) {
 	}
 }
 
-// Run is the function Run, faster if a warm shell fits c. The slices of c must not be changed
-// afterwards.
+// Run is the function Run, faster if a warm shell fits c. The caller must not change the slices of c afterwards.
 func (p *Pool) Run(ctx context.Context, c Command) (Exit, error) {
 	return p.Reserve(c).Run(ctx, c)
 }
 
-// Prepare starts shells for commands like c ahead of the first.
+// Prepare starts shells for commands like c before the first such command.
 func (p *Pool) Prepare(c Command) {
 	if p != nil {
 		p.end(c)
@@ -116,7 +113,7 @@ func (p *Pool) Flush() {
 	p.nudge()
 }
 
-// Close ends every warm shell and waits for that. Run goes on working.
+// Close ends every warm shell and waits for that. Run continues to work.
 func (p *Pool) Close() {
 	if p == nil {
 		return
@@ -133,7 +130,6 @@ func (p *Pool) Close() {
 	p.reports.close()
 }
 
-// note records that a call began or ended.
 func (p *Pool) note(c Command) {
 	shape := c.shape()
 	p.mu.Lock()
@@ -177,8 +173,7 @@ func (p *Pool) most() int {
 	return p.size
 }
 
-// cut removes the oldest elements of a list, leaves keep of them, and returns the removed ones. The
-// caller holds mu.
+// cut removes the oldest elements of a list, except for the last keep, and returns them. The caller holds mu.
 func cut[T any](list *[]T, keep int) []T {
 	n := max(0, len(*list)-keep)
 	old := slices.Clone((*list)[:n])
@@ -186,8 +181,7 @@ func cut[T any](list *[]T, keep int) []T {
 	return old
 }
 
-// put adds a shell, unless the pool was flushed since its start began. A full pool drops its
-// oldest.
+// put adds a shell unless the pool was flushed since its start began. A full pool drops the oldest.
 func (p *Pool) put(s *shell, epoch int) {
 	p.mu.Lock()
 	drop := []*shell{s}
@@ -199,8 +193,8 @@ func (p *Pool) put(s *shell, epoch int) {
 	p.discard(drop...)
 }
 
-// retire queues a helper to be ended between calls: that takes as long as a small command. The
-// oldest beyond the pool's size end at once.
+// retire queues a helper to be ended between calls, since ending it takes as long as a small command. The oldest ones
+// beyond the pool's size end at once.
 func (p *Pool) retire(helper *launch.Process) {
 	if helper.Again() {
 		p.dismiss([]*launch.Process{helper})
@@ -232,7 +226,7 @@ func (p *Pool) discard(shells ...*shell) {
 	}
 }
 
-// aside runs do in the background, unless the pool is closed: nothing would wait for it.
+// aside runs do in the background. It does nothing if the pool is closed, since nothing would wait for do.
 func (p *Pool) aside(do func()) {
 	p.mu.Lock()
 	closed := p.closed
@@ -246,11 +240,11 @@ func (p *Pool) aside(do func()) {
 	}
 }
 
-// keep calls provide until ctx ends. After a failure it pauses, doubling the pause each time.
+// keep calls provide until ctx ends. After a failure it waits, twice as long each time.
 func (p *Pool) keep(ctx context.Context, provide func(context.Context) error, first time.Duration) {
 	renew := time.NewTicker(renewEvery)
 	defer renew.Stop()
-	var again <-chan time.Time // not nil: pausing
+	var again <-chan time.Time // nil unless it waits after a failure
 	pause := first
 	for {
 		select {
@@ -276,7 +270,7 @@ func (p *Pool) keep(ctx context.Context, provide func(context.Context) error, fi
 	}
 }
 
-// provide starts missing shells, once one has proven to work.
+// provide starts missing shells once a shell has worked.
 func (p *Pool) provide(ctx context.Context) error {
 	if c, _ := p.wanted(); c != nil && !p.proven {
 		if _, err := ProbePool(ctx, *c); err != nil {

@@ -11,16 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// drainLimit bounds what is read of a stream after the end of a command: more than any terminal
-// or pipe buffer, so that no output is lost and a leftover that writes endlessly is cut off.
+// drainLimit limits the bytes read from a stream after the end of a command. It exceeds any terminal or pipe buffer,
+// so that no output is lost, but a remaining process that writes endlessly is cut off.
 const drainLimit = 1 << 20
 
-// terminalBuffer is the size of a terminal's buffer. A write that met a full one arrives only
-// with the second read that finds nothing.
+// terminalBuffer is the size of a terminal's buffer. A write that found it full arrives only with the second read
+// that finds nothing.
 const terminalBuffer = 4 << 10
 
-// mostIdle bounds the retries when the bytes of a report are missing: the write was discarded,
-// or went to another terminal through /dev/tty.
+// mostIdle limits the retries if the bytes of a report are missing: the write was discarded, or went to another
+// terminal through /dev/tty.
 const mostIdle = 100
 
 type reader struct {
@@ -31,12 +31,12 @@ type reader struct {
 	// Only run's goroutine uses these.
 	begun  time.Time
 	merger *merger
-	ends   [2]int // EOFs read in a row
+	ends   [2]int // successive EOFs
 	read   [2]int // bytes since the interrupt
 
-	reports *reports    // nil: writes are not reported
-	awaited bool        // a report alone ends wait
-	lender  *reportPool // owns reports
+	reports *reports    // nil = writes are not reported
+	awaited bool        // a report alone wakes wait
+	lender  *reportPool // owner of reports
 }
 
 func newReader(streams []*stream) (*reader, error) {
@@ -80,7 +80,7 @@ func (r *reader) watch(lender *reportPool) {
 	r.reports, r.lender = reports, lender
 }
 
-// close releases the resources. run has ended, or never began.
+// close releases the resources. run must have ended, or not begun.
 func (r *reader) close() {
 	r.poll.Close()
 	if r.reports != nil {
@@ -143,8 +143,8 @@ func (r *reader) wait() {
 	})
 }
 
-// awaitReports sets whether a report alone ends wait: a wake-up per write would slow down a
-// command that prints much.
+// awaitReports sets whether a report alone wakes wait. A wake-up for each write would slow down a command that prints
+// much.
 func (r *reader) awaitReports(yes bool) {
 	if r.reports == nil || yes == r.awaited {
 		return
@@ -158,8 +158,8 @@ func (r *reader) awaitReports(yes bool) {
 	}
 }
 
-// turn reads reports and bytes alternately until no report is left, so that the bytes of each
-// report have been read, and settles. It returns whether there were bytes.
+// turn reads reports and bytes alternately until there are no reports, so that the bytes of each report have been
+// read, and settles. It returns whether there were bytes.
 func (r *reader) turn(last bool) (some bool) {
 	r.reports.read(r.merger)
 	for again, idle := true, 0; again; {
@@ -185,9 +185,9 @@ func (r *reader) turn(last bool) (some bool) {
 	return some
 }
 
-// readAll reads a stream until it is empty or its space is full. A terminal's worker requeues
-// itself when it met a full buffer: after much output, and at the end, the stream is empty when
-// two reads find nothing, and EOF counts when it is read twice.
+// readAll reads a stream until it is empty or its space is full. The kernel worker of a terminal runs again if it
+// found a full buffer. So after much output, and at the end, the stream is empty only if two reads find nothing, and
+// EOF counts only if it is read twice.
 func (r *reader) readAll(s int, last bool) (total int) {
 	if r.ends[s] >= 2 {
 		return 0
@@ -209,7 +209,7 @@ func (r *reader) readAll(s int, last bool) (total int) {
 					empty++
 				}
 			default:
-				r.ends[s]++ // 0 for a pipe, EIO for a terminal that no one has open
+				r.ends[s]++ // 0 for a pipe, EIO for a terminal that no process has open
 			}
 		}
 		if r.ends[s] >= 2 {
@@ -224,5 +224,5 @@ func (r *reader) readAll(s int, last bool) (total int) {
 }
 
 func (r *reader) pass(stream int, p []byte) {
-	_, _ = r.streams[stream].to.Write(p) // a writer that fails must not stop the command
+	_, _ = r.streams[stream].to.Write(p) // an error of the writer must not stop the command
 }

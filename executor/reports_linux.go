@@ -9,15 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostReports bounds the inotify instances of a Pool; the default limit of a user is 128.
+// mostReports limits the inotify instances of a Pool. The default limit per user is 128.
 const mostReports = 32
 
-// idleReports is how many instances a Pool keeps open, of the 128: closing one takes the kernel
-// milliseconds.
+// idleReports is how many unused instances a Pool keeps open, since closing one takes the kernel milliseconds.
 const idleReports = 2
 
-// reports is an inotify instance, which reports the writes to the streams of one command in their
-// order. nil reports none.
+// reports is an inotify instance that reports the writes to the streams of a command in their order. nil reports
+// none.
 type reports struct {
 	fd  int
 	wds [2]int // watches of the streams
@@ -25,7 +24,6 @@ type reports struct {
 	buf [4096]byte
 }
 
-// newReports returns nil if no instance is left.
 func newReports() *reports {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
@@ -34,12 +32,11 @@ func newReports() *reports {
 	return &reports{fd: fd, wds: [2]int{-1, -1}, tty: -1}
 }
 
-// watch starts reporting writes to the streams.
 func (r *reports) watch(streams []*stream) error {
 	for s, o := range streams {
 		err := withFD(o.file, func(fd int) (err error) {
 			name := o.name
-			if name == "" { // both ends of a pipe are one file
+			if name == "" { // both ends of a pipe are the same file
 				name = fmt.Sprintf("/proc/self/fd/%d", fd)
 			}
 			r.wds[s], err = unix.InotifyAddWatch(r.fd, name, unix.IN_MODIFY)
@@ -50,16 +47,15 @@ func (r *reports) watch(streams []*stream) error {
 		}
 	}
 	if streams[0].name != "" {
-		r.tty, _ = unix.InotifyAddWatch(r.fd, "/dev/tty", unix.IN_MODIFY) // -1 on failure
+		r.tty, _ = unix.InotifyAddWatch(r.fd, "/dev/tty", unix.IN_MODIFY) // -1 after an error
 	}
 	return nil
 }
 
-// unwatch stops reporting and drops pending reports.
 func (r *reports) unwatch() {
 	for _, wd := range []int{r.wds[0], r.wds[1], r.tty} {
 		if wd >= 0 {
-			_, _ = unix.InotifyRmWatch(r.fd, uint32(wd)) // an error means that the file and its watch are gone
+			_, _ = unix.InotifyRmWatch(r.fd, uint32(wd)) // an error means that the file and its watch no longer exist
 		}
 	}
 	r.wds, r.tty = [2]int{-1, -1}, -1
@@ -100,17 +96,17 @@ func (r *reports) report(m *merger, wd int, mask uint32) bool {
 
 func (r *reports) close() { unix.Close(r.fd) }
 
-// reportPool lends reports.
+// reportPool shares inotify instances among commands.
 type reportPool struct {
 	mu      sync.Mutex
 	idle    []*reports
 	out     int
-	filled  bool // the instances to keep were opened, at once: descriptors must not increase with use
+	filled  bool // the instances to keep were opened, all at once: the number of descriptors must not grow with use
 	closed  bool
-	closing sync.WaitGroup // instances beyond idleReports
+	closing sync.WaitGroup // closes instances beyond idleReports
 }
 
-// borrow returns reports, or nil if too many are in use or none can be opened.
+// borrow returns an instance, or nil if too many are in use or none can be opened.
 func (p *reportPool) borrow() *reports {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,7 +147,7 @@ func (p *reportPool) put(r *reports) {
 	}
 }
 
-// close closes the idle instances, and makes put close the others.
+// close closes the unused instances, and makes put close the others.
 func (p *reportPool) close() {
 	p.mu.Lock()
 	idle := p.idle

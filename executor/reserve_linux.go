@@ -9,11 +9,11 @@ import (
 	"github.com/toold/toold/sandbox/launch"
 )
 
-// Reservation is a command whose sandbox is ready or being made. The caller must call Run or
-// Drop, from one goroutine.
+// Reservation is a command whose sandbox is ready or in preparation. The caller must call Run or Drop. It is not safe
+// for concurrent use.
 type Reservation struct {
 	pool    *Pool
-	own     bool // the pool serves this command alone, and has no other shell for it
+	own     bool // the pool serves only this command, and has no other shell for it
 	command Command
 	*shell       // nil if err is set, and after Run and Drop
 	waited  bool // it is a warm shell
@@ -21,8 +21,8 @@ type Reservation struct {
 	err     error
 }
 
-// Reserve sets the script of a warm shell, or starts to make a sandbox. Only Run uses the
-// writers, functions and times of c. Reserve does not block; Run returns its errors.
+// Reserve sets the script of a warm shell, or begins to prepare a sandbox. Only Run uses the writers, functions and
+// times of c. Reserve does not block; Run returns its errors.
 func (p *Pool) Reserve(c Command) *Reservation {
 	h := &Reservation{pool: p, command: c}
 	if p == nil {
@@ -42,7 +42,6 @@ func (p *Pool) Reserve(c Command) *Reservation {
 	return h
 }
 
-// use sets the script of a warm shell, or discards the shell.
 func (h *Reservation) use(s *shell) {
 	if h.err = s.process.SetScript(h.command.Script); h.err != nil {
 		h.pool.discard(s)
@@ -52,7 +51,6 @@ func (h *Reservation) use(s *shell) {
 	h.pool.count(&h.pool.counts.Hits)
 }
 
-// begin starts a helper, which makes a sandbox and waits.
 func (h *Reservation) begin(c Command) {
 	slots := &h.pool.slots
 	if h.fresh {
@@ -63,8 +61,8 @@ func (h *Reservation) begin(c Command) {
 	h.shell, h.err = startShell(context.Background(), c, false, slots)
 }
 
-// Run is the function Run for the reserved command, with the writers, functions and times of
-// c. It may be called once.
+// Run is the function Run for the reserved command, with the writers, functions and times of c. It may be called
+// once.
 func (h *Reservation) Run(ctx context.Context, c Command) (Exit, error) {
 	defer h.Drop()
 	defer h.pool.end(c)
@@ -92,8 +90,8 @@ func (h *Reservation) Run(ctx context.Context, c Command) (Exit, error) {
 	return exit, nil
 }
 
-// release lets the command run once its writes are reported. If a pool's sandbox is gone or
-// outdated, a new one runs the script.
+// release lets the command run once its writes are reported. If a sandbox from the pool has ended or is outdated, it
+// runs the script in a new one.
 func (h *Reservation) release(ctx context.Context, c Command) error {
 	h.streams.reader.watch(&h.pool.reports)
 	h.process.Borrow(c.Loopback)
@@ -129,7 +127,7 @@ func (h *Reservation) wait(ctx context.Context, c Command) Exit {
 	return r.wait(ctx)
 }
 
-// Drop discards a command that will not run. After Run it does nothing.
+// Drop discards a command that will not run. After Run it has no effect.
 func (h *Reservation) Drop() {
 	if h.shell != nil {
 		h.pool.discard(h.shell)

@@ -16,45 +16,43 @@ import (
 )
 
 const (
-	// After the exit children may still print. Run reads on until settleLooks checks in a row
-	// found that none runs or has written, but at most settleMost checks. Checks are counted,
-	// not time: a suspended daemon has not seen what happened meanwhile.
+	// After the exit, children may still print. Run reads until settleLooks successive checks found that no child
+	// runs or has written, but at most settleMost checks. It counts checks instead of time, since a suspended daemon
+	// has not seen what happened meanwhile.
 	settleLooks = 3
 	settleMost  = 75
 	settleStep  = 20 * time.Millisecond
 	settleMax   = 10 * time.Second // for a helper that does not answer
 
-	// During the grace period stopped processes get CONT, first after wakeFirst, then in growing
-	// intervals up to wakeSeldom.
+	// During the grace period, stopped processes get CONT, first after wakeFirst, then at growing intervals up to
+	// wakeSeldom.
 	wakeFirst  = 20 * time.Millisecond
 	wakeSeldom = 500 * time.Millisecond
 
-	// killWithin is how long the kernel may take for a kill before the helper itself is killed.
+	// killWithin limits the time of a kill before the helper itself is killed.
 	killWithin = 2 * time.Second
 )
 
-// Run starts the command and returns when none of its processes is left, at most Grace and a
-// few seconds after Timeout or the end of ctx. Neither changes of the clock nor suspension count
-// for Timeout (CLOCK_MONOTONIC).
+// Run starts the command and returns when none of its processes is left, at most Grace and a few seconds after
+// Timeout or the end of ctx. Changes of the clock and suspension do not affect Timeout (CLOCK_MONOTONIC).
 //
-// An error means that nothing of it ran: errors.Is finds sandbox.ErrUnavailable if it could not
-// be confined, errors.As a *launch.DirError for a bad Dir.
+// An error means that nothing of the command ran. errors.Is finds sandbox.ErrUnavailable if it could not be confined,
+// errors.As a *launch.DirError for a bad Dir.
 //
-// When ctx ends or Timeout passes, every process gets TERM and CONT, and KILL after Grace; so does
-// a command that keeps reading its terminal after EOF. If ctx ends before the start, Run returns
-// the Exit of a command that TERM ended at once, and no error. Processes that outlive the command
-// are killed and listed in Exit.Leftovers.
+// When ctx ends or Timeout passes, every process gets TERM and CONT, and KILL after Grace. So does a command that
+// keeps reading its terminal after EOF. If ctx ends before the start, Run returns the Exit of a command that TERM
+// ended at once, and no error. Processes that outlive the command are killed and listed in Exit.Leftovers.
 func Run(ctx context.Context, c Command) (Exit, error) {
 	var none *Pool
 	return none.Run(ctx, c)
 }
 
-// maxArgument is MAX_ARG_STRLEN of execve(2), with its final NUL.
+// maxArgument is MAX_ARG_STRLEN of execve(2) without the final NUL, in bytes.
 const maxArgument = 128<<10 - 1
 
-// arguments returns bash's arguments for the script. One too long for an argument is a memory
-// file on descriptor 3, which bash reads and closes first. It differs from a short one: error
-// messages name "eval", BASH_EXECUTION_STRING has the reading line, and trailing newlines are lost.
+// arguments returns bash's arguments for the script. A script that is too long for an argument is a memory file on
+// descriptor 3, which bash reads and closes first. It differs from a short one: error messages name "eval",
+// BASH_EXECUTION_STRING contains the line that reads it, and trailing newlines are lost.
 func arguments(script string) ([]string, *os.File, error) {
 	if len(script) <= maxArgument {
 		return append(slices.Clone(bashArguments), script), nil, nil
@@ -81,7 +79,7 @@ type running struct {
 	memory  memoryWatch
 	stuck   bool
 
-	// retire takes a helper whose call has no process left, instead of waiting for its end.
+	// retire receives a helper whose call has no processes, instead of a wait for its end.
 	retire func(*launch.Process)
 }
 
@@ -160,7 +158,7 @@ func (r *running) awaitExit(ctx context.Context) {
 	look := time.NewTimer(quiet)
 	defer look.Stop()
 	if r.streams.input == nil {
-		look.Stop() // it has no input to wait for
+		look.Stop() // no input to wait for
 	}
 	full := time.NewTimer(fillsMemory)
 	defer full.Stop()
@@ -185,12 +183,11 @@ func (r *running) awaitExit(ctx context.Context) {
 		}
 	}
 	if ctx.Err() != nil {
-		r.reason = Stopped // a suspended machine may deliver both at once
+		r.reason = Stopped // after a suspension, both may arrive at once
 	}
 	r.stop()
 }
 
-// stop sends TERM, then KILL, to all processes of the command.
 func (r *running) stop() {
 	if r.reason != Aborted {
 		r.process.SignalAll(syscall.SIGTERM)
@@ -203,8 +200,8 @@ func (r *running) stop() {
 	waitFor(r.process.Alone(), killWithin) // otherwise End kills the helper
 }
 
-// endsInGrace gives the processes time to end. One that is stopped meanwhile has not received
-// TERM: it gets CONT again.
+// endsInGrace waits for the processes to end. One that is stopped meanwhile has not received TERM, so it gets CONT
+// again.
 func (r *running) endsInGrace() bool {
 	left := cmp.Or(r.Grace, defaultGrace)
 	for pause := wakeFirst; left > 0; pause = min(2*pause, wakeSeldom) {
@@ -285,8 +282,8 @@ func (r *running) exit(left []launch.Member) Exit {
 	return e
 }
 
-// KillIdentity kills the command with this Started.Identity, if its helper lives, and reports
-// whether it did. It is for the records of a crashed daemon.
+// KillIdentity kills the command with this Started.Identity if its helper is alive, and reports whether it did. It is
+// for the calls of a crashed daemon.
 func KillIdentity(identity string) (killed bool, err error) {
 	return launch.KillIdentity(identity)
 }

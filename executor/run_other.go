@@ -25,7 +25,7 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 		return Exit{}, err
 	}
 	tmp := ""
-	if c.Sandbox.Mode != sandbox.FullAccess { // /tmp must not be written
+	if c.Sandbox.Mode != sandbox.FullAccess { // calls cannot write /tmp
 		if tmp, err = os.MkdirTemp("", "toold-call-"); err != nil {
 			return Exit{}, err
 		}
@@ -42,26 +42,26 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 	return runPlain(ctx, c, shell, prefix, report)
 }
 
-// IsTerminal reports whether f is a character device, the closest check here.
+// IsTerminal reports whether f is a character device, which is the closest check on this system.
 func IsTerminal(f *os.File) bool {
 	st, err := f.Stat()
 	return err == nil && st.Mode()&os.ModeCharDevice != 0
 }
 
-// DropInput discards what was typed at a terminal and not read (tcflush(3)).
+// DropInput discards unread input of a terminal (tcflush(3)).
 func DropInput(f *os.File) {
 	_ = unix.IoctlSetPointerInt(int(f.Fd()), unix.TIOCFLUSH, unix.TCIFLUSH)
 }
 
-// Probe returns an error: commands have no terminals here.
+// Probe returns an error, since commands have no terminals on this system.
 func Probe() error {
 	return errors.New(`commands have pipes only on this system; set terminal: off in the configuration`)
 }
 
-// KillIdentity does nothing: commands have no identity here.
+// KillIdentity does nothing, since commands have no identity on this system.
 func KillIdentity(string) (killed bool, err error) { return false, nil }
 
-// Pool keeps no warm shells here.
+// Pool keeps no warm shells on this system.
 type Pool struct{}
 
 // NewPool returns nil.
@@ -73,7 +73,7 @@ func (*Pool) Run(ctx context.Context, c Command) (Exit, error) { return Run(ctx,
 // Reserve prepares nothing.
 func (*Pool) Reserve(Command) *Reservation { return &Reservation{} }
 
-// Reservation is a command that is to run.
+// Reservation is a command to run.
 type Reservation struct{}
 
 // Run is the function Run.

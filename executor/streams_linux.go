@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// streams are the descriptors of one command, both sides.
+// streams are the descriptors of a command, on both sides.
 type streams struct {
-	child  [3]*os.File // the command's; closed once it has been started
+	child  [3]*os.File // for the command; closed once it has been started
 	opened []*os.File  // what closeChild closes
-	input  *os.File    // our side; nil = none
+	input  *os.File    // nil = none
 	ctty   *os.File    // master of the controlling terminal; nil = none
 	out    []*stream
 	reader *reader
@@ -23,12 +23,12 @@ type streams struct {
 
 type stream struct {
 	file *os.File
-	name string // of the slave; "" = a pipe
+	name string // path of the slave; "" = a pipe
 	to   io.Writer
 	last *atomic.Int64 // streams.lastOutput
 }
 
-// openStreams opens the streams for c.Terminal. On error nothing stays open.
+// openStreams opens the streams for c.Terminal. After an error, nothing is open.
 func openStreams(c Command) (s *streams, err error) {
 	s = &streams{}
 	defer func() {
@@ -104,7 +104,7 @@ func (s *streams) add(f *os.File, name string, to io.Writer) {
 	s.out = append(s.out, &stream{file: f, name: name, to: orDiscard(to), last: &s.lastOutput})
 }
 
-// attach sets the writers of c. Reading has not begun.
+// attach sets the writers of c. It must be called before reading begins.
 func (s *streams) attach(c Command) {
 	for i, to := range []io.Writer{c.Stdout, c.Stderr}[:len(s.out)] {
 		s.out[i].to = orDiscard(to)
@@ -118,7 +118,7 @@ func orDiscard(w io.Writer) io.Writer {
 	return w
 }
 
-// closeChild closes the command's side, once it was started or failed to.
+// closeChild closes the command's side after the command was started, or failed to.
 func (s *streams) closeChild() {
 	for _, f := range s.opened {
 		f.Close()
@@ -140,14 +140,13 @@ func (s *streams) close() {
 
 func (s *streams) idle(now time.Time) time.Duration { return now.Sub(s.lastOutputAt()) }
 
-// lastOutputAt returns when output last arrived, or the start.
 func (s *streams) lastOutputAt() time.Time { return time.Unix(0, s.lastOutput.Load()) }
 
-// pending reports whether output waits to be read. The poll of a terminal waits for the kernel
-// worker that delivers writes.
+// pending reports whether there is unread output. poll(2) of a terminal waits for the kernel worker that delivers
+// writes.
 func (s *streams) pending() (yes bool) {
 	for _, o := range s.out {
-		_ = withFD(o.file, func(fd int) error { // a closed stream is read to its end
+		_ = withFD(o.file, func(fd int) error { // a closed stream has no unread output
 			come, err := readable(fd)
 			yes = yes || come
 			return err

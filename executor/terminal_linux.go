@@ -15,12 +15,11 @@ const (
 	defaultCols = 120
 )
 
-// eof is the key that ends a terminal's input: VEOF, ^D.
+// eof is the character that ends a terminal's input: VEOF, ^D.
 const eof = 4
 
-// endOfInput is several EOF keys: each ends one read, and a shell and its children read more
-// than once. There are few, since a program that reads single keys gets all of them; keepEnded
-// writes more when they are used up.
+// endOfInput returns several EOF characters: each ends one read, and a shell and its children read more than once.
+// They are few, since a program that reads single keys gets all of them; keepEnded writes more when they are used up.
 func endOfInput() []byte { return bytes.Repeat([]byte{eof}, 16) }
 
 // openTerminal opens a pseudo-terminal, close-on-exec, without echo and output translation.
@@ -37,8 +36,8 @@ func openTerminal(rows, cols uint16) (master, slave *os.File, err error) {
 	return master, slave, nil
 }
 
-// openPair opens both sides (pty(7), ioctl_tty(2)): the master nonblocking, for deadlines, the
-// slave through the master, whatever is mounted on /dev/pts.
+// openPair opens both sides (pty(7), ioctl_tty(2)): the master nonblocking, so that deadlines work; the slave through
+// the master, whatever is mounted on /dev/pts.
 func openPair() (master, slave *os.File, err error) {
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -77,7 +76,7 @@ func setSize(master *os.File, rows, cols uint16) error {
 	return withFD(master, func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &size) })
 }
 
-// withFD calls use with the descriptor and, unlike Fd, keeps the file in the poller.
+// withFD calls use with the descriptor. Unlike Fd, it keeps the file in the poller.
 func withFD(f *os.File, use func(fd int) error) error {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -97,7 +96,7 @@ func IsTerminal(f *os.File) bool {
 	}) == nil
 }
 
-// Probe tries to open a pseudo-terminal.
+// Probe returns an error if no pseudo-terminal can be opened.
 func Probe() error {
 	master, slave, err := openTerminal(0, 0)
 	if err != nil {

@@ -9,13 +9,12 @@ import (
 
 type ttyState struct {
 	lines   bool // canonical mode
-	edits   bool // in its line editor; with EXTPROC it passes every byte at once
+	edits   bool // its line editor is on; with EXTPROC it is off, and passes every byte at once
 	pending bool
 }
 
-// readTTYState reads the state from the master. Only a poll of the slave flushes what is on its
-// way. The mode is read afterwards, so it is the mode in which nothing was pending, unless it has
-// just changed.
+// readTTYState reads the state from the master. Only a poll of the slave flushes data in transit. The mode is read
+// after it, so that it is the mode in which nothing was pending, unless it has just changed.
 func readTTYState(master *os.File) (p ttyState, err error) {
 	err = withFD(master, func(fd int) error {
 		slave, err := openSlave(fd)
@@ -37,7 +36,6 @@ func readTTYState(master *os.File) (p ttyState, err error) {
 	return p, err
 }
 
-// openSlave opens the slave side (TIOCGPTPEER, ioctl_tty(2)).
 func openSlave(master int) (slave int, err error) {
 	const mode = unix.O_RDWR | unix.O_NOCTTY | unix.O_CLOEXEC
 	err = uninterrupted(func() error {
@@ -68,8 +66,8 @@ func uninterrupted(call func() error) error {
 	}
 }
 
-// setBypass turns the line editor off or on by EXTPROC (RFC 1184), with which a terminal still
-// reports canonical mode. It ignores errors: a closed terminal has no mode.
+// setBypass turns the line editor off or on with EXTPROC (RFC 1184), with which a terminal still reports canonical mode. It
+// ignores errors, since a closed terminal has no mode.
 func setBypass(master *os.File, on bool) {
 	_ = withFD(master, func(fd int) error {
 		mode, err := unix.IoctlGetTermios(fd, unix.TCGETS)

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// lineMax is the longest line in canonical mode, newline included (N_TTY(4)), and a buffer size
-// that is safe in any mode.
+// lineMax is the length of the longest line in canonical mode, including the newline (N_TTY(4)). A buffer of this
+// size is safe in any mode.
 const lineMax = 4095
 
-// A ttyWriter writes input to the master of a terminal, from one goroutine, never more than the
-// terminal's buffer: after a mode change a terminal drops what does not fit.
+// A ttyWriter writes input to the master of a terminal. It never writes more than the terminal's buffer holds,
+// because a terminal drops the excess when the mode changes. It is not safe for concurrent use.
 type ttyWriter struct {
 	master *os.File
 	open   int // bytes of the unfinished line in the line editor
-	under  int // bytes since the buffer was last empty, open included
+	under  int // bytes since the buffer was last empty, including open
 }
 
-// write writes p. A line that is too long bypasses the line editor in pieces, so that it arrives
-// whole; control characters have no effect in it. write returns when p is written and such a line
-// is read, or false when done is closed before.
+// write writes p. It passes a line that is too long around the line editor in pieces, so that it arrives complete;
+// control characters in it have no effect. write returns true when p is written and such a line has been read, or
+// false when done is closed before.
 func (t *ttyWriter) write(p []byte, done <-chan struct{}) bool {
 	ok := true
 	for ok && len(p) > 0 {
@@ -36,8 +36,8 @@ func (t *ttyWriter) write(p []byte, done <-chan struct{}) bool {
 	return ok
 }
 
-// fitting returns how much of p can be written as it is: some lines, or the start of one; 0 if
-// the next line is too long.
+// fitting returns how many bytes of p can be written unchanged: some lines, or the beginning of one; 0 if the next
+// line is too long.
 func (t *ttyWriter) fitting(p []byte) (n int) {
 	if state, err := readTTYState(t.master); err == nil && !state.edits {
 		t.open = 0 // single-key mode has no lines
@@ -60,7 +60,7 @@ func lineEnd(p []byte) int {
 	return len(p)
 }
 
-// put writes at most lineMax bytes; false if done was closed before.
+// put writes at most lineMax bytes. It returns false if done was closed before.
 func (t *ttyWriter) put(p []byte, done <-chan struct{}) bool {
 	if t.under+len(p) > lineMax {
 		if !t.drained(done) {
@@ -79,9 +79,9 @@ func (t *ttyWriter) put(p []byte, done <-chan struct{}) bool {
 	return true
 }
 
-// pass writes p past the line editor and waits until it is read; false if done is closed.
+// pass writes p around the line editor and waits until it is read. It returns false if done is closed.
 func (t *ttyWriter) pass(p []byte, done <-chan struct{}) bool {
-	if !t.drained(done) { // earlier lines stay lines
+	if !t.drained(done) { // earlier lines must remain lines
 		return false
 	}
 	for len(p) > 0 {
@@ -90,7 +90,7 @@ func (t *ttyWriter) pass(p []byte, done <-chan struct{}) bool {
 		}
 		n := min(len(p), lineMax)
 		for n > 1 && p[n-1] == eof {
-			n-- // alone at the end of the buffer it would be EOF even here
+			n-- // alone at the end of the buffer, it would still be EOF
 		}
 		if _, err := t.master.Write(p[:n]); err != nil {
 			return false
@@ -103,8 +103,8 @@ func (t *ttyWriter) pass(p []byte, done <-chan struct{}) bool {
 	return ok
 }
 
-// bypassed turns the line editor off, and again if the program turns it on, until the
-// terminal's buffer is empty.
+// bypassed turns the line editor off until the terminal's buffer is empty, and again whenever the program turns it
+// on.
 func (t *ttyWriter) bypassed(done <-chan struct{}) bool {
 	return t.await(done, func() bool {
 		setBypass(t.master, true)
@@ -113,7 +113,7 @@ func (t *ttyWriter) bypassed(done <-chan struct{}) bool {
 	})
 }
 
-// drained waits until all written lines have been read; false if done is closed.
+// drained waits until all written lines have been read. It returns false if done is closed.
 func (t *ttyWriter) drained(done <-chan struct{}) bool {
 	return t.await(done, func() bool {
 		state, err := readTTYState(t.master)
@@ -121,7 +121,7 @@ func (t *ttyWriter) drained(done <-chan struct{}) bool {
 	})
 }
 
-// await polls isSo. It also waits out a lack of descriptors or memory.
+// await polls isSo. It also waits while descriptors or memory are exhausted.
 func (t *ttyWriter) await(done <-chan struct{}, isSo func() bool) bool {
 	pause := time.NewTimer(0)
 	defer pause.Stop()

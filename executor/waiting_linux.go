@@ -9,31 +9,30 @@ import (
 )
 
 const (
-	// Only a command that was silent for quiet is checked, so short ones pay nothing.
+	// A command is only checked after it was silent for quiet, so short ones cost nothing.
 	quiet      = 700 * time.Millisecond
 	lookEvery  = 500 * time.Millisecond
 	lookSeldom = 2 * time.Second
 	longQuiet  = 10 * time.Second
 
-	// starveAfter is how long a program may wait for input that cannot come, and starveLooks how
-	// often it must have been found waiting: a late first check may precede its EOF.
+	// starveAfter is how long a program may wait for input that cannot arrive. It must also have been found waiting
+	// starveLooks times, since a late first check may precede its EOF.
 	starveAfter = 5 * time.Second
 	starveLooks = 6
 
 	mostWaits = 1000 // reported for one command
-	mostEnds  = 10   // ^D keys for a program that reads single keys
-	manyEnds  = 512  // for a program that used up the first few; a terminal queues 4096
+	mostEnds  = 10   // ^D characters for a program that reads single keys
+	manyEnds  = 512  // for a program that used up the first ones; a terminal queues 4096
 )
 
 type watch struct {
 	now      Waiting
-	looks    int // checks that found it waiting
+	looks    int // number of checks that found it waiting
 	reported int
 	ends     int
 }
 
-// look checks whether the command waits. It returns when to check again, or that the command
-// starves.
+// look checks whether the command waits. It returns when to check again, or that the command starves.
 func (r *running) look(ctx context.Context) (again time.Duration, starved bool) {
 	now := time.Now()
 	silent := r.streams.idle(now)
@@ -59,8 +58,7 @@ func (r *running) look(ctx context.Context) (again time.Duration, starved bool) 
 	return lookEvery, false
 }
 
-// note reports changes. A wait ends when its process runs on or gets input, not with output of
-// others.
+// note reports changes. A wait ends when its process continues or gets input, not with output of other processes.
 func (r *running) note(w launch.Wait, waits bool) {
 	before := r.watch.now
 	given := time.Unix(0, r.streams.lastInput.Load())
@@ -98,8 +96,8 @@ func (r *running) report(w Waiting) {
 
 func (r *running) ended() bool { return !r.Stdin || r.streams.atEnd.Load() }
 
-// keepEnded writes EOF to a terminal once more: programs that ask for a password discard
-// earlier input. A program that reads single keys gets one key.
+// keepEnded writes EOF to a terminal again, since programs that ask for a password discard earlier input. A program
+// that reads single keys gets one character.
 func (r *running) keepEnded(waits bool) {
 	s := r.streams
 	if s.ctty == nil {

@@ -14,7 +14,7 @@ import (
 // room is the longest script for a warm shell, in bytes.
 const room = 16 << 10
 
-// shell is a shell in a sandbox of its own that has not started its script.
+// shell is a shell in its own sandbox that has not started its script.
 type shell struct {
 	shape   Command
 	streams *streams
@@ -22,7 +22,7 @@ type shell struct {
 	born    time.Time
 }
 
-// shape returns the part of a command that a shell depends on before its script.
+// shape returns the part of a command on which a shell depends before it has a script.
 func (c Command) shape() Command {
 	return Command{
 		Dir: c.Dir, DirIs: c.DirIs, Env: c.Env, Terminal: c.Terminal, Rows: c.Rows, Cols: c.Cols, Stdin: c.Stdin, Sandbox: c.Sandbox,
@@ -31,7 +31,7 @@ func (c Command) shape() Command {
 
 func (s *shell) fits(c Command) bool { return reflect.DeepEqual(s.shape, c.shape()) }
 
-// startShell starts a shell for c, or if warm, for a script that comes later.
+// startShell starts a shell for c or, if warm, for a script that follows later.
 func startShell(ctx context.Context, c Command, warm bool, slots *launch.Slots) (*shell, error) {
 	bash, err := findShell()
 	if err != nil {
@@ -43,7 +43,7 @@ func startShell(ctx context.Context, c Command, warm bool, slots *launch.Slots) 
 			return nil, err
 		}
 	}
-	defer long.Close() // allowed on nil
+	defer long.Close() // nil is allowed
 	streams, err := openStreams(c)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (s *shell) close() {
 	s.streams.close()
 }
 
-// run sets the script and waits for it. On an error it did not run.
+// run sets the script and waits for its end. After an error, it did not run.
 func (s *shell) run(ctx context.Context, c Command) (Exit, error) {
 	h := &Reservation{pool: NewPool(0, nil), own: true, command: c}
 	h.pool.reports.filled = true // it lends one
@@ -84,8 +84,8 @@ for fd in /dev/fd/*; do echo "$fd"; done
 shopt; trap -p; alias; declare -F; umask; ulimit -a; env -u TOOLD_CALL
 echo "é'\"\$" ; (exit 3`
 
-// ProbePool checks that a warm shell runs a script exactly as a fresh one does, and returns
-// whether a sandbox can hold several commands in turn.
+// ProbePool checks that a warm shell runs a script exactly like a new one, and returns whether one helper can run
+// several commands.
 func ProbePool(ctx context.Context, c Command) (reuses bool, err error) {
 	c = c.shape()
 	p := NewPool(0, nil) // so that one helper runs both

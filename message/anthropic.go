@@ -16,7 +16,7 @@ func (w *wireToolUse) bindSelf(raw json.RawMessage) { w.faults = bind(raw, w) }
 func (d *Decoder) toolUse(x *decoding) {
 	var w wireToolUse
 	w.bindSelf(x.frame)
-	w.Origin.ID = "" // it is the id of the call
+	w.Origin.ID = "" // it is the id of the tool_use block, which names the call
 	d.toolUses(x, w.Origin, []wireToolUse{w})
 }
 

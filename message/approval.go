@@ -2,7 +2,7 @@ package message
 
 import "slices"
 
-// approvalResponse decodes an approver's answers. Anything unclear approves nothing.
+// approvalResponse decodes an approver's answers. An ambiguous answer approves nothing.
 func (x *decoding) approvalResponse() {
 	var w wireApproval
 	if faults := x.bind(&w); x.refuse(faults) {
@@ -40,7 +40,6 @@ func (x *decoding) approvalResponse() {
 	}
 }
 
-// beside returns what is wrong with the fields beside approvals; "" if nothing is.
 func (w *wireApproval) beside() string {
 	switch {
 	case w.Widen != nil:
@@ -53,7 +52,7 @@ func (w *wireApproval) beside() string {
 	return ""
 }
 
-// answers returns the valid items. Nothing else decides the call of a faulty one, which may be a no.
+// answers returns the valid items. A faulty item, which may have meant no, also drops the other answers to its call.
 func (x *decoding) answers(items []wireAnswer) []ApprovalAnswer {
 	var answers []ApprovalAnswer
 	unclear := false

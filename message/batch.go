@@ -6,7 +6,6 @@ import (
 	"github.com/toold/toold/internal/strict"
 )
 
-// A batch collects the calls of a frame, one per id.
 type batch struct {
 	calls []ToolCall
 	index map[string]int
@@ -27,14 +26,14 @@ func (b *batch) add(c ToolCall) {
 	}
 }
 
-// refuse marks a call as invalid. The first reason counts.
+// refuse marks a call as invalid. The first reason is kept.
 func (c *ToolCall) refuse(text string) {
 	if c.Invalid == "" {
 		c.Invalid = text
 	}
 }
 
-// toolCall converts a call of the Letta family. It returns an Error if the call has no id for a return to name.
+// toolCall converts a call of the Letta dialects. It returns an Error if the call has no usable id for a return.
 func (c *wireCall) toolCall() (ToolCall, *Error) {
 	if e := checkID(c.CallID, "tool_call_id", c.faults); e != nil {
 		return ToolCall{}, e
@@ -51,7 +50,7 @@ func (c *wireCall) toolCall() (ToolCall, *Error) {
 	return call, nil
 }
 
-// checkID returns why a call cannot be answered by a return, or nil.
+// checkID returns why a return cannot name a call, or nil.
 func checkID(id, field string, faults []fault) *Error {
 	for _, f := range faults {
 		switch {
@@ -78,7 +77,7 @@ func newCall(id, name string, arguments json.RawMessage, faults []fault) ToolCal
 	return call
 }
 
-// argumentBytes returns the value's exact bytes, or a string's content, unparsed.
+// argumentBytes returns the exact bytes of a value or, for a string, its content. It does not parse them.
 func argumentBytes(raw json.RawMessage) (text json.RawMessage, problem string) {
 	switch {
 	case len(raw) == 0:

@@ -2,32 +2,31 @@ package message
 
 import "time"
 
-// BackgroundPrefix begins the ids of background calls. Requests may not use it, so that such an id
-// never names anything else.
+// BackgroundPrefix begins the ids of background calls. Requests must not use it, so that these ids are unambiguous.
 const BackgroundPrefix = "background-"
 
 // Causes for which toold stops a call.
 const (
 	ByTimeout    = "timeout"     // timeout expired
 	ByCancel     = "cancel"      // cancel frame
-	ByClientGone = "client_gone" // its client was away longer than limits.linger
+	ByClientGone = "client_gone" // client away longer than limits.linger
 	ByShutdown   = "shutdown"    // daemon stopped
 )
 
-// Leftover is a process that outlived its command, and was killed.
+// Leftover is a process that outlived its command and was killed.
 type Leftover struct {
 	PID     int    `json:"pid"` // in the command's pid namespace
 	Command string `json:"command"`
 }
 
-// Background names the call as which a command continues after the return of its parent.
+// Background names the background call that continues after the return of its parent.
 type Background struct {
 	CallID    string `json:"tool_call_id"`
 	PID       int    `json:"pid"`
 	StartedAt string `json:"started_at"`
 }
 
-// BackgroundEnded reports a background call's end, without the fields that mark a return.
+// BackgroundEnded reports the end of a background call. It has none of the fields by which clients recognize a return.
 type BackgroundEnded struct {
 	MessageType  string     `json:"message_type"`
 	ID           string     `json:"id"`
@@ -49,7 +48,7 @@ type BackgroundEnded struct {
 	Denials      []Denial   `json:"denials,omitempty"`
 }
 
-// BackgroundEnded reports the return of a background call, whose parent is of.
+// BackgroundEnded converts the return of a background call. of is the id of its parent.
 func (r ToolReturn) BackgroundEnded(of string) BackgroundEnded {
 	return BackgroundEnded{
 		MessageType: "background_ended", ID: r.ID, Date: r.Date, CallID: r.CallID, AgentID: r.AgentID, BackgroundOf: of, ToolName: r.ToolName,
@@ -58,8 +57,7 @@ func (r ToolReturn) BackgroundEnded(of string) BackgroundEnded {
 	}
 }
 
-// ToolQueued reports that a call waits for others to end. It is sent again, at most once a second,
-// when the position changes.
+// ToolQueued reports that a call waits for a slot. It is sent again when the position changes, at most once a second.
 type ToolQueued struct {
 	MessageType string `json:"message_type"`
 	CallID      string `json:"tool_call_id"`
@@ -71,12 +69,12 @@ type accepted struct {
 	MessageType string   `json:"message_type"`
 	CallIDs     []string `json:"tool_call_ids"`
 	Message     string   `json:"message"`
-	Errors      []*Error `json:"errors,omitempty"` // of calls that cannot be answered
+	Errors      []*Error `json:"errors,omitempty"` // of calls that cannot get a return
 }
 
 const cancelledLater = ": no id runs twice. What no one asks for is cancelled after limits.linger"
 
-// Accepted answers an HTTP request while some of its calls run; bad are the errors of the others.
+// Accepted answers an HTTP request while some of its calls still run. bad has the errors of the others.
 func (r *Request) Accepted(bad []*Error) any {
 	if r.Item != "" {
 		return accepted{"accepted", []string{r.Item}, "not every command has ended; send the same request again, which waits for the rest and begins it" + cancelledLater, bad}
@@ -94,24 +92,24 @@ type calls struct {
 	Calls       []CallInfo `json:"calls"`
 }
 
-// Answer returns the answer to l.
+// Answer returns the calls frame for l.
 func (l *ListCalls) Answer(list []CallInfo) any { return calls{"calls", l.RequestID, list} }
 
 // States of a call.
 const (
-	CallReceived = "received" // being judged
-	CallWaiting  = "waiting"  // for approval
-	CallQueued   = "queued"   // for other calls
+	CallReceived = "received" // not yet decided
+	CallWaiting  = "waiting"  // awaits approval
+	CallQueued   = "queued"   // waits for a slot
 	CallRunning  = "running"
 	CallEnded    = "ended"
 )
 
-// CallInfo describes a call in a list.
+// CallInfo describes a call in the answer to list_calls.
 type CallInfo struct {
 	CallID string `json:"tool_call_id"`
 	Asker
 	ToolName     string     `json:"tool_name"`
-	BackgroundOf string     `json:"background_of,omitempty"` // of a background call: the call that began it
+	BackgroundOf string     `json:"background_of,omitempty"` // parent of a background call
 	State        string     `json:"state"`
 	Position     int        `json:"position,omitempty"`
 	Preview      string     `json:"preview,omitempty"`
@@ -128,7 +126,7 @@ type CallInfo struct {
 	StderrBytes  int64      `json:"stderr_bytes"`
 }
 
-// Instant formats a time for the wire; the zero time is "".
+// Instant formats a time for the wire. The zero time becomes "".
 func Instant(t time.Time) string {
 	if t.IsZero() {
 		return ""

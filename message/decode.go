@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// A Decoder decodes one connection's text frames, keeping fragments between them. The zero Decoder
-// is ready. It is not safe for concurrent use.
+// A Decoder decodes the text frames of one connection, and keeps fragments of calls between frames. The zero value is
+// ready to use. It is not safe for concurrent use.
 type Decoder struct {
-	MaxFragmentCalls int // calls collected from fragments; 0: 128
-	MaxFragmentBytes int // of their arguments; 0: 16 MiB
+	MaxFragmentCalls int // limit for calls in fragments; 0: 128
+	MaxFragmentBytes int // limit for their arguments; 0: 16 MiB
 
 	runs  []*collection
 	calls int // collected in runs
-	bytes int // of their arguments
+	bytes int // size of their arguments
 }
 
-// Held returns the size of the arguments in collected fragments.
+// Held returns the size of the arguments in collected fragments, in bytes.
 func (d *Decoder) Held() int { return d.bytes }
 
-// Decode decodes one frame, which its results alias. It may yield both calls and errors; passive
-// messages yield nothing.
+// Decode decodes one frame. The results refer to the memory of frame. A frame may yield both calls and errors; a
+// message that needs no action yields nothing.
 func (d *Decoder) Decode(frame []byte) ([]Inbound, []*Error) {
 	x := &decoding{frame: frame}
 	x.run(d)
@@ -36,7 +36,7 @@ func (d *Decoder) Decode(frame []byte) ([]Inbound, []*Error) {
 type decoding struct {
 	frame json.RawMessage
 	top   object // members of frame
-	alias bool   // the kind came from "type"
+	alias bool   // the kind was in "type"
 	in    []Inbound
 	errs  []*Error
 }
@@ -64,10 +64,10 @@ func (x *decoding) errorf(t ErrorType, format string, args ...any) *Error {
 
 func (x *decoding) emit(in Inbound) { x.in = append(x.in, in) }
 
-// roleKind marks roles: no message_type contains a space.
+// roleKind marks a role as kind. No message_type contains a space.
 const roleKind = "role "
 
-// discriminate returns the message_type of the frame, else its type, else its role; "" after an
+// discriminate returns the message_type, type or role of the frame, whichever comes first in this order; "" after an
 // error.
 func (x *decoding) discriminate() string {
 	for _, key := range []string{"message_type", "type", "role"} {
@@ -85,7 +85,7 @@ func (x *decoding) discriminate() string {
 			return ""
 		}
 		if key == "type" && kind == "message" {
-			continue // chat roles in create form
+			continue // a chat message in Letta's create form, which has a role
 		}
 		x.alias = key == "type"
 		if key == "role" {
@@ -119,7 +119,7 @@ func (d *Decoder) decode(x *decoding, kind string) {
 	}
 }
 
-// passive reports whether a message needs no action: clients may forward whole streams.
+// passive reports whether a message needs no action. Clients may forward whole streams.
 func passive(kind string) bool {
 	if role, ok := strings.CutPrefix(kind, roleKind); ok {
 		return slices.Contains(passiveRoles(), role)
@@ -127,7 +127,7 @@ func passive(kind string) bool {
 	return slices.Contains(passiveTypes(), kind)
 }
 
-// passiveTypes includes tool_call_message: another program runs that call, so it must not run here.
+// passiveTypes includes tool_call_message, because another program runs that call.
 func passiveTypes() []string {
 	return []string{
 		"system_message", "user_message", "assistant_message", "reasoning_message", "hidden_reasoning_message",

@@ -16,7 +16,7 @@ import (
 	"github.com/toold/toold/internal/strict"
 )
 
-// Encode returns v as one line of JSON, with <, > and & unescaped.
+// Encode returns v as one line of JSON without escapes for <, > and &.
 func Encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -27,8 +27,8 @@ func Encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// AppendFrame appends d's frame with data to dst: data_b64 if it is not UTF-8. It ignores d.Data
-// and d.DataB64. It yields the same value as Encode, faster.
+// AppendFrame appends d as a frame with data to dst, in data_b64 if it is not UTF-8. It ignores d.Data and d.DataB64.
+// The value is the same as that of Encode, but AppendFrame is faster.
 func (d OutputDelta) AppendFrame(dst, data []byte) []byte {
 	dst = append(dst, `{"message_type":"tool_output_delta","tool_call_id":`...)
 	dst = appendString(dst, d.CallID)
@@ -62,7 +62,7 @@ func (d OutputDelta) AppendFrame(dst, data []byte) []byte {
 	return append(dst, '}')
 }
 
-// appendString appends s as a JSON string; invalid UTF-8 becomes U+FFFD.
+// appendString appends s as a JSON string. Invalid UTF-8 becomes U+FFFD.
 func appendString[T []byte | string](dst []byte, s T) []byte {
 	dst = append(dst, '"')
 	start := 0
@@ -103,11 +103,11 @@ func appendEscape(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 }
 
-// NewID returns prefix, a hyphen and a version 7 UUID (RFC 9562), or only the UUID. Ids sort by
-// time, which keeps new index entries adjacent.
+// NewID returns prefix, a hyphen and a UUID version 7 (RFC 9562), without the hyphen if prefix is "". Ids sort by
+// time, so that new entries of an index are adjacent.
 func NewID(prefix string) string {
 	var u [16]byte
-	rand.Read(u[6:]) // never fails: it ends the program instead
+	rand.Read(u[6:]) // never fails (crypto/rand)
 	ms := time.Now().UnixMilli()
 	for i := range 6 {
 		u[i] = byte(ms >> (40 - 8*i))
@@ -123,11 +123,10 @@ func NewID(prefix string) string {
 
 const binaryHeader = 16
 
-// AppendBinary appends d with data to dst, as a binary frame for clients that requested it in hello.
+// AppendBinary appends d with data to dst as a binary frame, which clients request in hello.
 //
-// The header has 16 bytes, big endian: channel (4, from tool_started), stream (1: 1 stdout, 2
-// stderr), zeros (3), offset of the first data byte (8). An offset beyond the previous end marks a
-// gap.
+// The header has 16 bytes, big endian: channel (4, from tool_started), stream (1: 1 stdout, 2 stderr), zeros (3),
+// offset of the first byte of data (8). An offset beyond the end of the previous frame is a gap.
 func (d OutputDelta) AppendBinary(dst []byte, channel uint32, data []byte) []byte {
 	stream := uint32(1)
 	if d.Stream == "stderr" {
@@ -139,7 +138,7 @@ func (d OutputDelta) AppendBinary(dst []byte, channel uint32, data []byte) []byt
 	return append(dst, data...)
 }
 
-// ParseBinary sets Stream and Offset from a binary frame, which data aliases.
+// ParseBinary sets Stream and Offset from a binary frame. data refers to the memory of frame.
 func (d *OutputDelta) ParseBinary(frame []byte) (channel uint32, data []byte, err error) {
 	if len(frame) < binaryHeader {
 		return 0, nil, errors.New("the binary frame is shorter than its header")

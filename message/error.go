@@ -7,10 +7,10 @@ import (
 	"github.com/toold/toold/internal/strict"
 )
 
-// ErrorType is why a frame or call failed. The set is closed.
+// ErrorType says why a frame or call failed. The set is closed.
 type ErrorType string
 
-// Types of an error_message; the last two also occur in returns.
+// Types of an error_message. The last two also occur in returns.
 const (
 	InvalidFrame       ErrorType = "invalid_frame"
 	UnsupportedFrame   ErrorType = "unsupported_frame"
@@ -50,11 +50,11 @@ func errorTypes() []ErrorType {
 	}
 }
 
-// Error answers a frame that cannot be processed.
+// Error is an error_message, the answer to a frame that cannot be processed.
 type Error struct {
 	MessageType string    `json:"message_type"`
 	Type        ErrorType `json:"error_type"`
-	Message     string    `json:"message"` // a sentence: fault and remedy
+	Message     string    `json:"message"` // one sentence: the fault and its remedy
 	Detail      string    `json:"detail,omitempty"`
 	RequestID   string    `json:"request_id,omitempty"`
 	CallID      string    `json:"tool_call_id,omitempty"`
@@ -68,8 +68,8 @@ func (t ErrorType) Errorf(format string, args ...any) *Error {
 
 func (e *Error) Error() string { return string(e.Type) + ": " + e.Message }
 
-// Refer copies the request_id, tool_call_id and agent_id of the answered frame, up to its first fault, into
-// the fields of e that are empty.
+// Refer copies request_id, tool_call_id and agent_id of the answered frame to empty fields of e. It stops at the first
+// syntax error in frame.
 func (e *Error) Refer(frame []byte) {
 	i := strict.SkipSpace(frame, 0)
 	if i == len(frame) || frame[i] != '{' {
@@ -102,7 +102,7 @@ func (e *Error) Refer(frame []byte) {
 	}
 }
 
-// identOf returns the identifier in raw; "" if raw is not the text of one.
+// identOf returns the identifier in raw, or "" if raw is not a JSON string with one.
 func identOf(raw []byte) string {
 	if !strict.Valid(raw, 0) {
 		return ""

@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// A collection contains a run's fragments since its last stop_reason. Its calls run only if the next
-// one says that the model waits for them.
+// A collection has the fragments of a run since its last stop_reason. Its calls run only if the next stop_reason says
+// that the model waits for them.
 type collection struct {
 	origin  Origin // of the first fragment
 	lastSeq int64
 	calls   []*ToolCall
 }
 
-// fragmentOf returns the request's fragment, nil if its calls are complete: an object as
-// tool_calls, or a nameless tool_call whose id is being collected.
+// fragmentOf returns the fragment in a request, or nil if its calls are complete. A fragment is an object in
+// tool_calls, or a tool_call without a name whose id is being collected.
 func (d *Decoder) fragmentOf(w *wireRequest) *wireCall {
 	if w.ToolCalls.fragment != nil {
 		return w.ToolCalls.fragment
@@ -31,19 +31,19 @@ func (d *Decoder) fragmentOf(w *wireRequest) *wireCall {
 	return c
 }
 
-// of reports whether a collection is that of an agent's conversation: agents may choose the same ids.
+// of reports whether a collection belongs to an agent's conversation. Ids may repeat across agents.
 func (c *collection) of(from Origin) bool {
 	return c.origin.AgentID == from.AgentID && c.origin.ConversationID == from.ConversationID
 }
 
-// A found call is in its run.
+// A found call with its run.
 type found struct {
 	run *collection
 	*ToolCall
 }
 
-// find returns the collected calls with an id that a frame may mean. One that names no agent or no conversation may mean
-// those of any.
+// find returns the collected calls with an id that a frame may mean. A frame without agent or conversation may mean
+// any.
 func (d *Decoder) find(id string, from Origin) (all []found) {
 	for _, run := range d.runs {
 		as := Origin{AgentID: cmp.Or(from.AgentID, run.origin.AgentID), ConversationID: cmp.Or(from.ConversationID, run.origin.ConversationID)}
@@ -56,7 +56,7 @@ func (d *Decoder) find(id string, from Origin) (all []found) {
 	return all
 }
 
-// forget drops the fragments of a call that came whole, if they can be told from those of others.
+// forget drops the fragments of a call that arrived complete, if only one collected call can be meant.
 func (d *Decoder) forget(id string, from Origin) {
 	all := d.find(id, from)
 	if len(all) != 1 {
@@ -69,7 +69,7 @@ func (d *Decoder) forget(id string, from Origin) {
 	d.runs = slices.DeleteFunc(d.runs, func(c *collection) bool { return len(c.calls) == 0 })
 }
 
-// collect adds a fragment to its run. A repeated seq_id means a replayed stream: ignored.
+// collect adds a fragment to its run. It ignores a repeated seq_id, which belongs to a replayed stream.
 func (d *Decoder) collect(x *decoding, w *wireRequest, c *wireCall, problem string) {
 	if e := checkID(c.CallID, "tool_call_id", c.faults); e != nil {
 		x.errs = append(x.errs, e)
@@ -103,7 +103,7 @@ func (d *Decoder) collect(x *decoding, w *wireRequest, c *wireCall, problem stri
 	d.extend(f, c)
 }
 
-// run returns the collection of a run of an agent's conversation, or nil. Nameless runs share one.
+// run returns the collection of a run of an agent's conversation, or nil. All runs without an id share one.
 func (d *Decoder) run(of Origin) *collection {
 	i := slices.IndexFunc(d.runs, func(c *collection) bool { return c.origin.RunID == of.RunID && c.of(of) })
 	if i < 0 {
@@ -112,7 +112,6 @@ func (d *Decoder) run(of Origin) *collection {
 	return d.runs[i]
 }
 
-// begin starts to collect a call. It returns nil if there are too many.
 func (d *Decoder) begin(run *collection, w *wireRequest, id string) *ToolCall {
 	if d.calls == cmp.Or(max(d.MaxFragmentCalls, 0), 128) {
 		return nil
@@ -153,8 +152,8 @@ func (d *Decoder) extend(f *ToolCall, c *wireCall) {
 	}
 }
 
-// lettaStop ends a streamed step. As in letta-code, end_turn also requests approval of streamed
-// calls; after any other reason no one waits for them.
+// lettaStop handles the end of a streamed step. As in letta-code, end_turn also requests approval of the streamed
+// calls. After any other reason no client waits for them.
 func (d *Decoder) lettaStop(x *decoding) {
 	var w wireStop
 	faults := x.bind(&w)
@@ -176,8 +175,8 @@ func (d *Decoder) lettaStop(x *decoding) {
 	d.runs = slices.DeleteFunc(d.runs, func(c *collection) bool { return slices.Contains(ended, c) })
 }
 
-// ended returns the collections that a stop_reason may end: of those of which it names nothing else, the ones of just the
-// agent and conversation that it names, else of the agents whose run it names, else all.
+// ended returns the collections that a stop_reason may end and does not spare: those of the agent and conversation
+// that it names or, if there are none, of the agents with the run that it names, otherwise all.
 func (d *Decoder) ended(w *wireStop) []*collection {
 	named := Origin{AgentID: w.AgentID, ConversationID: w.ConversationID}
 	open := slices.DeleteFunc(slices.Clone(d.runs), func(c *collection) bool { return w.spares(c.origin) })
@@ -193,7 +192,7 @@ func (d *Decoder) ended(w *wireStop) []*collection {
 	return open
 }
 
-// spares reports whether a stop_reason names another run, agent or conversation than a collection has.
+// spares reports whether a stop_reason names another run, agent or conversation than o.
 func (w *wireStop) spares(o Origin) bool {
 	for _, named := range [][2]string{{w.RunID, o.RunID}, {w.AgentID, o.AgentID}, {w.ConversationID, o.ConversationID}} {
 		if named[0] != named[1] && named[0] != "" && named[1] != "" {

@@ -16,13 +16,13 @@ type frameType struct {
 	key, value string
 	typ        reflect.Type
 
-	// Client frames only:
+	// For client frames only:
 	decode  func(*Decoder, *decoding)
 	dialect Dialect                          // of its calls, or ""
-	answer  func(*Request, []ToolReturn) any // to its calls; nil: each return itself
+	answer  func(*Request, []ToolReturn) any // nil: each return is its own answer
 }
 
-// clientFrames lists what toold accepts. A new dialect is a decoder file and a line here.
+// clientFrames lists the frames that Decode accepts. A new dialect is a file with its decoder and a line here.
 var clientFrames = sync.OnceValue(func() []frameType {
 	return []frameType{
 		{"message_type", "approval_request_message", reflect.TypeFor[wireRequest](), (*Decoder).lettaRequest, OpenLetta, nil},
@@ -35,7 +35,7 @@ var clientFrames = sync.OnceValue(func() []frameType {
 		special[wireApproval]("approval_response_message", (*decoding).approvalResponse),
 		plainFrame("cancel", Cancel{}, false),
 		special[wireInput]("tool_input", (*decoding).toolInput),
-		// An ignored filter would select everything.
+		// An ignored filter would select everything, so list_messages is exact.
 		plainFrame("list_messages", ListMessages{Limit: 100}, true),
 		plainFrame("list_approvals", ListApprovals{}, false),
 		plainFrame("list_calls", ListCalls{}, false),
@@ -52,8 +52,8 @@ func special[T any](value string, decode func(*decoding)) frameType {
 	return frameType{key: "message_type", value: value, typ: reflect.TypeFor[T](), decode: func(_ *Decoder, x *decoding) { decode(x) }}
 }
 
-// plainFrame binds a copy of preset, then calls its check method, if any, which sets defaults and
-// returns a fault. Exact frames refuse unknown members.
+// plainFrame binds a copy of preset, and calls its check method if it has one, which sets defaults and returns a
+// fault. Exact frames reject unknown members.
 func plainFrame[T any](value string, preset T, exact bool) frameType {
 	return special[T](value, func(x *decoding) {
 		w := preset
@@ -84,8 +84,8 @@ func decoderOf(kind string) func(*Decoder, *decoding) {
 	return nil
 }
 
-// Answer returns the answer to a request in its dialect, once these of its calls have ended; nil if
-// each return is the answer itself.
+// Answer returns the answer to a request in its dialect, after its calls have ended with these returns. It returns nil
+// if each return is its own answer.
 func (r *Request) Answer(returns ...ToolReturn) any {
 	for _, f := range clientFrames() {
 		if f.dialect == r.Dialect && f.answer != nil {
@@ -95,7 +95,7 @@ func (r *Request) Answer(returns ...ToolReturn) any {
 	return nil
 }
 
-// refuse answers a frame with faults by one error that names them all.
+// refuse answers a frame that has faults with one error that names them all.
 func (x *decoding) refuse(faults []fault) bool {
 	if len(faults) == 0 {
 		return false
@@ -110,7 +110,7 @@ func (x *decoding) refuse(faults []fault) bool {
 	return true
 }
 
-// unknown returns the members that a frame of a kind does not have. type may repeat the kind, or stand for it.
+// unknown returns faults for the members that a kind of frame does not have. A type member may repeat the kind.
 func (x *decoding) unknown(kind string, wire reflect.Type) (faults []fault) {
 	var names []string
 	for i := range wire.NumField() {
@@ -138,14 +138,14 @@ func (x *decoding) ping() {
 	if faults := x.bind(&w); x.refuse(faults) {
 		return
 	}
-	// Letta streams contain pings without a nonce, which expect no answer.
+	// Pings in Letta streams have no nonce and expect no answer.
 	if x.alias || w.Nonce != "" {
 		w.TypeAlias = x.alias
 		x.emit(&w)
 	}
 }
 
-// wireInput is tool_input: exactly one of data, data_b64, eof, signal and resize is set.
+// wireInput is tool_input. Exactly one of data, data_b64, eof, signal and resize must be set.
 type wireInput struct {
 	MessageType string        `json:"message_type"`
 	RequestID   string        `json:"request_id,omitempty" wire:"id" jsonschema:"wants input_taken when the command has the data"`
@@ -164,7 +164,7 @@ type terminalSize struct {
 	Cols uint16 `json:"cols"`
 }
 
-// MarshalJSON returns the frame.
+// MarshalJSON returns the tool_input frame.
 func (in ToolInput) MarshalJSON() ([]byte, error) {
 	w := wireInput{MessageType: "tool_input", RequestID: in.RequestID, CallID: in.CallID, AgentID: in.AgentID, EOF: in.EOF, Signal: in.Signal}
 	if len(in.Data) > 0 {
@@ -193,7 +193,7 @@ func (x *decoding) toolInput() {
 	x.emit(in)
 }
 
-// fill sets what an input is, and returns what is wrong with it.
+// fill sets the fields of in, and returns what is wrong with w, or "".
 func (w *wireInput) fill(in *ToolInput) string {
 	set := 0
 	for _, is := range []bool{w.Data != nil, w.DataB64 != nil, w.EOF, w.Signal != "", w.Resize != nil} {
@@ -238,7 +238,7 @@ func (w *wireInput) fillData(in *ToolInput) string {
 	return ""
 }
 
-// isSignal reports whether s is a signal's name (signal(7)), in any case, SIG optional.
+// isSignal reports whether s is a signal name (signal(7)) in upper or lower case, with or without SIG.
 func isSignal(s string) bool {
 	return slices.Contains([]string{
 		"HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM", "TERM",
@@ -252,7 +252,7 @@ type wireExplainPolicy struct {
 	Call        *wireCall `json:"call"`
 }
 
-// explainPolicy's call does not run, so its id is optional.
+// explainPolicy decodes explain_policy. Its call does not run, so the id is optional.
 func (x *decoding) explainPolicy() {
 	var w wireExplainPolicy
 	if faults := x.bind(&w); x.refuse(faults) {

@@ -12,7 +12,7 @@ func shared() []string {
 	return []string{"id", "date", "name", "message_type", "otid", "sender_id", "step_id", "is_err", "seq_id", "run_id"}
 }
 
-// own returns a message type's further fields; nil: not recorded.
+// own returns the additional fields of a message type; nil for types that are not recorded.
 func own(messageType string) []string {
 	switch messageType {
 	case "approval_request_message":
@@ -25,8 +25,8 @@ func own(messageType string) []string {
 	return nil
 }
 
-// History converts a record to a Letta API message: exactly its fields, null if absent. Invalid
-// records are as in Listed.
+// History converts a record to a message of the Letta API with exactly its fields, null if absent. Invalid records are
+// returned as by Listed.
 func (record Record) History() []byte {
 	listed := record.Listed()
 	fields := map[string]json.RawMessage{}
@@ -94,8 +94,8 @@ func familyCalls(raw json.RawMessage) json.RawMessage {
 	return text
 }
 
-// Listed converts a record to its list_messages form: complete returns, textual arguments, dates in
-// milliseconds, no empty strings. Invalid records stay unchanged.
+// Listed converts a record to its form in list_messages: complete returns, arguments as text, dates in milliseconds,
+// no empty strings. Invalid records are returned unchanged.
 func (record Record) Listed() []byte {
 	if whole := record.Whole(); !bytes.Equal(whole, record) {
 		return whole

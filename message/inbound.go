@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// These types are both frames and the values that Decode returns. A field without omitempty is
-// required in the schema.
+// These types are both frames and results of Decode. The schema requires each field without omitempty.
 
-// Cancel stops a call, or all of the client's.
+// Cancel stops one call, or all calls that the client may stop.
 type Cancel struct {
 	MessageType string `json:"message_type"`
 	CallID      string `json:"tool_call_id,omitempty" wire:"id" jsonschema:"this or all"`
@@ -28,7 +27,7 @@ func (c *Cancel) check() string {
 	return ""
 }
 
-// ListMessages requests journaled messages. Before and After are message ids: older and newer, in
+// ListMessages requests journaled messages: those older than Before and newer than After, which are message ids, in
 // either order.
 type ListMessages struct {
 	MessageType    string   `json:"message_type"`
@@ -64,7 +63,7 @@ func (l *ListMessages) check() string {
 	return ""
 }
 
-// ListApprovals requests the pending approvals.
+// ListApprovals requests the pending approval requests.
 type ListApprovals struct {
 	MessageType string `json:"message_type"`
 	RequestID   string `json:"request_id,omitempty" wire:"id"`
@@ -140,10 +139,10 @@ type Ping struct {
 	MessageType string `json:"message_type"`
 	Nonce       string `json:"nonce,omitempty" wire:"id"`
 
-	TypeAlias bool `json:"-"` // the pong needs "type" too
+	TypeAlias bool `json:"-"` // the pong needs a "type" member too
 }
 
-// Topics of events. The first four are journaled; the others are live only.
+// Topics of events. The first four are journaled, the others only sent live.
 const (
 	TopicRequest    = "request" // from an agent
 	TopicReturn     = "return"
@@ -163,7 +162,7 @@ func topics() []string {
 	return strings.Split(field.Tag.Get("enum"), ",")
 }
 
-// Subscribe requests the events of all clients' calls. Empty filters select all.
+// Subscribe requests events of all clients' calls. Empty filters select all.
 type Subscribe struct {
 	MessageType    string   `json:"message_type"`
 	RequestID      string   `json:"request_id,omitempty" wire:"id" jsonschema:"repeated in the answer and in every event"`

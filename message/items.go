@@ -24,7 +24,7 @@ type wireShellCall struct {
 	Environment *wireLocal      `json:"environment,omitempty" jsonschema:"local, or absent"`
 }
 
-// wireShellAction contains the arguments of a shell_call. Unknown members refuse the call.
+// wireShellAction has the arguments of a shell_call. Unknown members make the call invalid.
 type wireShellAction struct {
 	Commands  []string `json:"commands" jsonschema:"run one after the other"`
 	TimeoutMS *int64   `json:"timeout_ms,omitempty" jsonschema:"of each command"`
@@ -64,7 +64,7 @@ func (w wireItem) call(tool string, arguments json.RawMessage, faults []fault) (
 		return ToolCall{}, e
 	}
 	if w.Status != "" && w.Status != "completed" {
-		// No return: the complete item may follow under this id.
+		// There is no return, because the complete item may follow under this id.
 		e := InvalidArguments.Errorf("the item is not complete, so nothing ran: its status is %.40q; send it when it is completed", w.Status)
 		e.CallID = w.CallID
 		return ToolCall{}, e
@@ -146,13 +146,13 @@ func workOf(calls []ToolCall) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// PartMark separates the id of an item from the number of its part, from 1, in the id of the part.
+// PartMark separates the id of an item from the number of a part, from 1, in the id of the part.
 const PartMark = "#"
 
 func partID(item string, n int) string { return item + PartMark + strconv.Itoa(n) }
 
-// commands returns one call per command, under id, or numbered if id is empty. Output is data, so there is no
-// terminal.
+// commands returns one call per command, with the given id or, if id is "", numbered ids. There is no terminal,
+// because output is data.
 func (w *wireShellCall) commands(first ToolCall, id string) []ToolCall {
 	var calls []ToolCall
 	for i, command := range append(w.Action.Commands, "")[:max(len(w.Action.Commands), 1)] {
@@ -190,7 +190,7 @@ type shellOutcome struct {
 	ExitCode *int   `json:"exit_code,omitempty"`
 }
 
-// shellAnswer answers the commands that ran or were refused; later ones did not start.
+// shellAnswer answers the commands that have returns. Later ones did not start.
 func shellAnswer(r *Request, returns []ToolReturn) any {
 	out := shellOutput{Type: "shell_call_output", CallID: r.Item, Status: "completed", Most: r.Most}
 	if r.Item == "" {
@@ -206,15 +206,15 @@ func shellAnswer(r *Request, returns []ToolReturn) any {
 	return out
 }
 
-// Exit codes of commands without their own, as in toold call.
+// Exit codes of calls without an exit code of their own, as in toold call.
 const (
-	exitFailed  = 125 // toold could not run it
+	exitFailed  = 125 // toold could not run the command
 	exitRefused = 126
 )
 
 func exit(code int) shellOutcome { return shellOutcome{"exit", &code} }
 
-// Ended reports whether the call completed by itself.
+// Ended reports whether the call ended by itself: without an error, timeout or cancel.
 func (r ToolReturn) Ended() bool { return r.ErrorType == nil && !r.TimedOut && !r.Cancelled }
 
 func (r ToolReturn) command(most *int64) shellResult {
@@ -252,7 +252,7 @@ func firstRunes(s string, n int64) string {
 	return s[:at]
 }
 
-// localShellOutput answers a local_shell_call. Output is the JSON text of a shellText.
+// localShellOutput answers a local_shell_call. Output is a shellText as JSON.
 type localShellOutput struct {
 	Type   string `json:"type"`
 	ID     string `json:"id"`
@@ -277,7 +277,7 @@ func localShellAnswer(_ *Request, returns []ToolReturn) any {
 	if code := r.command(nil).Outcome.ExitCode; code != nil {
 		text.Metadata.ExitCode = *code
 	} else {
-		text.Metadata.ExitCode = 124 // it timed out
+		text.Metadata.ExitCode = 124 // the outcome is a timeout; as timeout(1)
 	}
 	output, err := Encode(text)
 	if err != nil {

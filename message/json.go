@@ -15,15 +15,15 @@ import (
 	"github.com/toold/toold/internal/strict"
 )
 
-// Bounds of a frame, so that a small one cannot need much memory. Arguments of calls are not split:
-// only maxDepth bounds them.
+// Limits of a frame, so that a small frame cannot need much memory. The arguments of calls are not split, so only
+// maxDepth applies to them.
 const (
-	maxDepth    = 512  // arrays and objects inside each other
-	maxMembers  = 256  // of one object of the envelope
-	maxElements = 1024 // of one array of the envelope
+	maxDepth    = 512  // nested arrays and objects
+	maxMembers  = 256  // of one object outside of arguments
+	maxElements = 1024 // of one array outside of arguments
 )
 
-// checkFrame verifies that frame is one JSON value, as this file's other functions require.
+// checkFrame verifies that frame is one JSON value. The other functions of this file require that.
 func checkFrame(frame []byte) error {
 	switch {
 	case strict.Valid(frame, maxDepth):
@@ -42,7 +42,7 @@ func checkFrame(frame []byte) error {
 
 type object []strict.Member
 
-// get returns the first member of exactly this name. Null is absent.
+// get returns the first member with exactly this name. A null member counts as absent.
 func (o object) get(key string) (json.RawMessage, bool) {
 	for _, m := range o {
 		if m.Name == key {
@@ -69,8 +69,8 @@ func splitArray(raw json.RawMessage) ([]json.RawMessage, error) {
 	return strict.Array(raw, maxElements)
 }
 
-// unquote returns a JSON string's content. It refuses half a surrogate pair, which encoding/json
-// replaces and other readers do not.
+// unquote returns the content of a JSON string. It rejects a lone surrogate, which encoding/json replaces but other
+// parsers keep.
 func unquote(raw json.RawMessage) (string, error) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", errors.New("must be a string")
@@ -81,7 +81,7 @@ func unquote(raw json.RawMessage) (string, error) {
 	return strict.Text(raw), nil
 }
 
-// sameJSON compares two arguments, ignoring white space between tokens.
+// sameJSON compares two arguments, and ignores white space between tokens.
 func sameJSON(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -89,11 +89,10 @@ func sameJSON(a, b []byte) bool {
 	return validArguments(a) && validArguments(b) && bytes.Equal(strict.Compact(nil, a), strict.Compact(nil, b))
 }
 
-// validArguments reports whether arguments are JSON. Of those sent as a string, checkFrame has checked
-// the string only.
+// validArguments reports whether arguments are JSON. checkFrame does not look into arguments sent as a string.
 func validArguments(text []byte) bool { return strict.Valid(text, maxDepth) }
 
-// MaxID bounds identifiers, in bytes: fields tagged wire:"id".
+// MaxID is the maximum length of identifiers, in bytes. They are the fields tagged wire:"id".
 const MaxID = 256
 
 type fault struct {
@@ -102,7 +101,7 @@ type fault struct {
 	duplicate bool   // the field occurs twice
 }
 
-// String quotes a name that is long or not printable.
+// String formats the fault. It quotes a name that is long or not printable.
 func (f fault) String() string {
 	name := f.field
 	if len(name) > 80 || !IsID(name) {
@@ -129,15 +128,15 @@ func hasFault(faults []fault, fields ...string) bool {
 
 type selfBinder interface{ bindSelf(raw json.RawMessage) }
 
-// bind fills dst from an object of a valid frame and returns the invalid fields. It respects case,
-// refuses duplicates, and ignores unknown fields and nulls.
+// bind sets dst from an object of a valid frame and returns the faults. Names are case-sensitive. Duplicates are
+// faults; unknown fields and nulls are ignored.
 func bind(raw json.RawMessage, dst any) []fault {
 	b := &binding{}
 	b.bindStruct("", raw, reflect.ValueOf(dst).Elem())
 	return b.faults
 }
 
-// bind is the function bind for the frame itself, which is split already.
+// bind is the function bind for the frame itself, which is already split.
 func (x *decoding) bind(dst any) []fault {
 	b := &binding{}
 	b.bindObject("", x.top, reflect.ValueOf(dst).Elem())

@@ -1,6 +1,6 @@
 package message
 
-// lettaRequest accepts OpenLetta and the Letta API mixed: both get the same return.
+// lettaRequest accepts OpenLetta and Letta API in one frame, because the return is the same for both.
 func (d *Decoder) lettaRequest(x *decoding) {
 	var w wireRequest
 	faults := x.bind(&w)
@@ -49,8 +49,7 @@ func (w *wireRequest) complete(x *decoding) []ToolCall {
 	return b.calls
 }
 
-// addMirror compares tool_call with its twin in tool_calls. If they differ, the call is refused as
-// ambiguous.
+// addMirror compares tool_call with its copy in tool_calls. If they differ, the call is ambiguous and refused.
 func (b *batch) addMirror(mirror *wireCall) {
 	call, e := mirror.toolCall()
 	if e != nil {

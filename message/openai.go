@@ -2,7 +2,7 @@ package message
 
 import "cmp"
 
-// chatRequest ignores messages without calls: they are plain text.
+// chatRequest ignores messages without calls, which are plain text.
 func (d *Decoder) chatRequest(x *decoding) {
 	var w wireChat
 	faults := x.bind(&w)

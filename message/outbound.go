@@ -9,7 +9,7 @@ import (
 	"github.com/toold/toold/internal/strict"
 )
 
-// ToolReturn is the final answer to a call, in all dialects' fields. Create it with Complete.
+// ToolReturn is the final answer to a call, with the fields of all dialects. Complete sets derived fields.
 type ToolReturn struct {
 	MessageType string       `json:"message_type"`
 	ID          string       `json:"id"`
@@ -17,7 +17,7 @@ type ToolReturn struct {
 	CallID      string       `json:"tool_call_id"`
 	AgentID     string       `json:"agent_id,omitempty"`
 	ToolName    string       `json:"tool_name"` // as requested
-	Name        string       `json:"name"`      // same
+	Name        string       `json:"name"`      // the same
 	Status      string       `json:"status" enum:"success,error"`
 	Result      string       `json:"result"` // for the model
 	ToolReturn  string       `json:"tool_return"`
@@ -38,22 +38,22 @@ type ToolReturn struct {
 	StdoutBytes int64       `json:"stdout_bytes"`
 	StderrBytes int64       `json:"stderr_bytes"`
 	Terminal    *string     `json:"terminal"`
-	Order       string      `json:"order,omitempty" enum:"exact,arrival"` // of the result's lines; absent: no command ran
+	Order       string      `json:"order,omitempty" enum:"exact,arrival"` // of the lines in result; absent: no command ran
 	Sandbox     *Sandbox    `json:"sandbox"`
 	Decision    *Decision   `json:"decision"`
 	ErrorType   *ErrorType  `json:"error_type"`
 	Diff        *string     `json:"diff"`
-	Note        string      `json:"note,omitempty"`                                             // what a person changed of the call; result begins with it
-	Cause       *string     `json:"cause,omitempty" enum:"timeout,cancel,client_gone,shutdown"` // why toold stopped it
+	Note        string      `json:"note,omitempty"`                                             // changes by a person
+	Cause       *string     `json:"cause,omitempty" enum:"timeout,cancel,client_gone,shutdown"` // why it was stopped
 	Denials     []Denial    `json:"denials,omitempty"`
 	Leftovers   []Leftover  `json:"leftovers,omitempty"`
-	Background  *Background `json:"background,omitempty"` // the call as which the command continues
+	Background  *Background `json:"background,omitempty"` // background call that continues the command
 	Replayed    bool        `json:"replayed,omitempty"`
 	File        *File       `json:"file,omitempty"`
 	Files       []File      `json:"files,omitempty"`
 }
 
-// File is a call's effect on a file.
+// File is the effect of a call on a file.
 type File struct {
 	Path         string `json:"path" jsonschema:"the file's canonical path"`
 	Operation    string `json:"operation" enum:"read,create,write,edit,remove,move"`
@@ -74,26 +74,26 @@ type returnItem struct {
 	Stderr     []string `json:"stderr"`
 }
 
-// Sandbox is a call's confinement.
+// Sandbox is the confinement of a call.
 type Sandbox struct {
-	Proxy bool `json:"proxy,omitempty"` // connections go through toold, by name
+	Proxy bool `json:"proxy,omitempty"` // connections go through the proxy, decided by name
 
 	Profile  string   `json:"profile"`
 	Enforced []string `json:"enforced"`
 	Network  bool     `json:"network"`
 	Tier     string   `json:"tier"`
-	Degraded string   `json:"degraded,omitempty"` // why not tier A, and the remedy
+	Degraded string   `json:"degraded,omitempty"` // why it is not tier A, and the remedy
 	Caches   string   `json:"caches,omitempty"`   // overlay, private or none
 
-	Unwatched string `json:"unwatched,omitempty"` // why protected names may be created unseen
+	Unwatched string `json:"unwatched,omitempty"` // why creation of protected names may go unnoticed
 
 	Widened *Widening `json:"widened,omitempty"`
 }
 
-// Decision is why a call ran, or not.
+// Decision says why a call ran or did not run.
 type Decision struct {
 	Action string `json:"action"`
-	By     string `json:"by"` // policy, person, beforehand (yes before the question), remembered (earlier yes) or deadline
+	By     string `json:"by"` // policy, person, beforehand (before the request), remembered (earlier approval) or deadline
 	Rule   string `json:"rule"`
 	Source string `json:"source,omitempty"` // file:line of the rule
 	Reason string `json:"reason"`
@@ -101,11 +101,11 @@ type Decision struct {
 
 	Widened *Widening `json:"widened,omitempty"`
 
-	Answer string          `json:"answer,omitempty"` // approval id, if remembered
-	Edited json.RawMessage `json:"edited,omitempty"` // arguments that a person substituted
+	Answer string          `json:"answer,omitempty"` // id of the remembered approval
+	Edited json.RawMessage `json:"edited,omitempty"` // arguments substituted by a person
 }
 
-// IsEdited reports whether a person substituted the arguments. It is false for nil.
+// IsEdited reports whether a person substituted the arguments. d may be nil.
 func (d *Decision) IsEdited() bool { return d != nil && len(d.Edited) > 0 }
 
 // HelloAck answers hello.
@@ -114,13 +114,13 @@ type HelloAck struct {
 	Protocol    int              `json:"protocol"`
 	Version     string           `json:"version"`
 	ConnID      string           `json:"conn_id"`
-	Workspace   string           `json:"workspace"` // default of this connection
+	Workspace   string           `json:"workspace"` // default workspace of this connection
 	Workspaces  []string         `json:"workspaces,omitempty"`
 	Roles       []string         `json:"roles"`
 	Tools       []ToolDefinition `json:"tools"`
 	Limits      map[string]int64 `json:"limits"`
 	Sandbox     Sandbox          `json:"sandbox"`
-	// Resumed answers resume. If false, the client repeats its calls to get what it missed.
+	// Resumed answers resume. If false, the client must repeat its calls to get what it missed.
 	Resumed *bool `json:"resumed,omitempty"`
 }
 
@@ -131,8 +131,8 @@ type ToolDefinition struct {
 	Parameters  json.RawMessage `json:"parameters"`
 }
 
-// ApprovalRequest asks an approver about a call. No other frame of toold has "tool_call", which
-// family readers take for a request.
+// ApprovalRequest asks an approver to decide on a call. No other frame of toold has "tool_call", because readers of
+// the Letta dialects take such a frame for a request.
 type ApprovalRequest struct {
 	MessageType string `json:"message_type"`
 	ID          string `json:"id"`
@@ -140,7 +140,7 @@ type ApprovalRequest struct {
 	CallID      string `json:"tool_call_id"`
 	Asker
 	Workspace   string       `json:"workspace"`
-	Cwd         string       `json:"cwd,omitempty"` // where a command runs
+	Cwd         string       `json:"cwd,omitempty"` // directory of a command
 	ToolCall    shownCall    `json:"tool_call"`
 	Rule        string       `json:"rule"`
 	Source      string       `json:"source,omitempty"`
@@ -150,24 +150,24 @@ type ApprovalRequest struct {
 	ExpiresAt   string       `json:"expires_at"`
 	Suggestions []Suggestion `json:"suggestions"` // never nil
 
-	MayWiden *MayWiden `json:"may_widen,omitempty"` // nil: no escalation
+	MayWiden *MayWiden `json:"may_widen,omitempty"` // nil: no escalation is possible
 }
 
-// Remembers reports whether an answer may count for longer than its call, in this way.
+// Remembers reports whether an answer to the request can be remembered in this way.
 func (r ApprovalRequest) Remembers(remember string) bool {
 	return slices.ContainsFunc(r.Suggestions, func(s Suggestion) bool { return s.Remember == remember })
 }
 
-// Named reports whether id names the request or its call. Agents choose call ids: one that looks
-// like an approval's does not count.
+// Named reports whether id names the request or its call. A call's id that looks like an approval id does not count,
+// because agents choose these ids.
 func (r ApprovalRequest) Named(id string) bool {
 	return r.ID == id || r.CallID == id && !strings.HasPrefix(id, "approval-")
 }
 
-// Suggestion is a way to remember a yes. Policy changes are suggested only if they allow the call.
+// Suggestion is a way to remember an approval. Policy changes are suggested only if they allow the call.
 type Suggestion struct {
 	Remember string   `json:"remember"`          // conversation, command or prefix
-	Changes  []string `json:"changes,omitempty"` // to the user's policy file, by line
+	Changes  []string `json:"changes,omitempty"` // lines to add to the user's policy file
 
 	WouldAllow    []string `json:"would_allow,omitempty"`     // other recorded calls
 	AllowsRefused []string `json:"allows_refused,omitempty"`  // recorded calls that a person refused
@@ -181,8 +181,8 @@ type shownCall struct {
 	Arguments  json.RawMessage `json:"arguments"`
 }
 
-// Shown returns the call for people and the journal. Arguments that are no JSON become a string: a
-// reader that parses them must not get what cannot be parsed.
+// Shown returns the call for people and the journal. Invalid JSON in arguments becomes a string, so that readers can
+// parse the result.
 func (c ToolCall) Shown() shownCall {
 	s := shownCall{c.ID, c.Name, c.Name, c.Arguments}
 	if !validArguments(s.Arguments) {
@@ -191,7 +191,7 @@ func (c ToolCall) Shown() shownCall {
 	return s
 }
 
-// Recorded encodes a request with this call alone for the journal, as Encode would but faster.
+// Recorded encodes a request with only this call for the journal. It is equivalent to Encode, but faster.
 func (c ToolCall) Recorded(from Origin) ([]byte, error) {
 	shown := c.Shown()
 	arguments := shown.Arguments
@@ -207,13 +207,13 @@ func (c ToolCall) Recorded(from Origin) ([]byte, error) {
 	return append(text, "}}"...), nil
 }
 
-// Preview shows a call's intent.
+// Preview shows what a call would do.
 type Preview struct {
 	Text string `json:"text"`
 	Diff string `json:"diff,omitempty"`
 }
 
-// EffectLine is one effect; explain_policy adds its own decision.
+// EffectLine is one effect of a call. explain_policy adds the decision on it.
 type EffectLine struct {
 	Kind   string `json:"kind"`
 	Text   string `json:"text"`
@@ -222,10 +222,10 @@ type EffectLine struct {
 	Rule   string `json:"rule,omitempty"`
 }
 
-// ApprovalResolved reports an approval's outcome.
+// ApprovalResolved reports the outcome of an approval request.
 type ApprovalResolved struct {
 	MessageType string `json:"message_type"`
-	RequestID   string `json:"request_id,omitempty"` // of the answer that counted, for its sender alone
+	RequestID   string `json:"request_id,omitempty"` // of the deciding answer; sent only to its sender
 	ID          string `json:"id"`
 	CallID      string `json:"tool_call_id"`
 	Approve     bool   `json:"approve"`
@@ -246,14 +246,14 @@ type PolicyDecision struct {
 	Reason      string `json:"reason"`
 }
 
-// ConnectionDecision reports whether a running call may contact a host (network proxy).
+// ConnectionDecision reports whether a running call may contact a host through the proxy.
 type ConnectionDecision struct {
 	MessageType string `json:"message_type"`
 	CallID      string `json:"tool_call_id"`
 	AgentID     string `json:"agent_id,omitempty"`
 	Host        string `json:"host"`
 	Port        int    `json:"port"`
-	Ports       []int  `json:"ports,omitempty"` // if one answer of a person decided several
+	Ports       []int  `json:"ports,omitempty"` // if one approval decided on several ports
 	Action      string `json:"action"`
 	By          string `json:"by"`
 	Rule        string `json:"rule"`
@@ -261,7 +261,7 @@ type ConnectionDecision struct {
 	Reason      string `json:"reason"`
 }
 
-// ToolStarted reports that a call's process runs.
+// ToolStarted reports that the process of a call runs.
 type ToolStarted struct {
 	MessageType string  `json:"message_type"`
 	CallID      string  `json:"tool_call_id"`
@@ -272,7 +272,7 @@ type ToolStarted struct {
 	Channel     uint32  `json:"channel,omitempty"` // of binary frames; see OutputDelta.AppendBinary
 }
 
-// OutputDelta is live output. Offset counts its stream's bytes.
+// OutputDelta is live output. Offset counts bytes of the stream.
 type OutputDelta struct {
 	MessageType string `json:"message_type"`
 	CallID      string `json:"tool_call_id"`
@@ -280,9 +280,9 @@ type OutputDelta struct {
 	Stream      string `json:"stream"`
 	Offset      int64  `json:"offset"`
 	Data        string `json:"data,omitempty"`
-	DataB64     string `json:"data_b64,omitempty"` // if not UTF-8
+	DataB64     string `json:"data_b64,omitempty"` // instead of data, if not UTF-8
 	EventSeq    int64  `json:"event_seq"`
-	Gap         *Gap   `json:"gap,omitempty"` // unsent bytes before Offset
+	Gap         *Gap   `json:"gap,omitempty"` // bytes before Offset that were not sent
 }
 
 // Gap is a range of bytes that was not sent; get_output returns it.
@@ -308,12 +308,12 @@ type Output struct {
 	RequestID   string  `json:"request_id"`
 	CallID      string  `json:"tool_call_id"`
 	Stream      string  `json:"stream"`
-	Data        *string `json:"data,omitempty"`     // "" if there is nothing to return
-	DataB64     string  `json:"data_b64,omitempty"` // instead, if not UTF-8
-	Offset      int64   `json:"offset"`             // of the first byte; later than requested if output is not kept
+	Data        *string `json:"data,omitempty"`     // "" if there are no bytes
+	DataB64     string  `json:"data_b64,omitempty"` // instead of data, if not UTF-8
+	Offset      int64   `json:"offset"`             // of the first byte; later than requested if output is no longer kept
 	NextOffset  int64   `json:"next_offset"`
-	EOF         bool    `json:"eof"`           // nothing more is kept, and nothing more will come
-	Gap         *Gap    `json:"gap,omitempty"` // bytes that are not kept: before Offset, or at the end
+	EOF         bool    `json:"eof"`           // no more bytes are kept, and none will follow
+	Gap         *Gap    `json:"gap,omitempty"` // bytes that are no longer kept, before Offset or at the end
 }
 
 type approvals struct {
@@ -322,7 +322,7 @@ type approvals struct {
 	Approvals   []ApprovalRequest `json:"approvals"`
 }
 
-// Answer returns the answer to l.
+// Answer returns the approvals frame for l.
 func (l *ListApprovals) Answer(list []ApprovalRequest) any {
 	return approvals{"approvals", l.RequestID, list}
 }
@@ -345,7 +345,7 @@ type pong struct {
 	Nonce       string `json:"nonce,omitempty"`
 }
 
-// Answer returns the answer to p.
+// Answer returns the pong for p.
 func (p *Ping) Answer() any {
 	answer := pong{MessageType: "pong", Nonce: p.Nonce}
 	if p.TypeAlias {
@@ -354,14 +354,13 @@ func (p *Ping) Answer() any {
 	return answer
 }
 
-// WaitingForInput reports that a program of the call waits for input, or continues, by the kernel's
-// state.
+// WaitingForInput reports that a program of the call has begun or stopped waiting for input, according to the kernel.
 type WaitingForInput struct {
 	MessageType string `json:"message_type"`
 	CallID      string `json:"tool_call_id"`
 	AgentID     string `json:"agent_id,omitempty"`
-	Waiting     bool   `json:"waiting"` // false: it continues
-	Kind        string `json:"kind"`    // line, password, or tui: single keys
+	Waiting     bool   `json:"waiting"` // false: no longer
+	Kind        string `json:"kind"`    // line, password, or tui (single keys)
 	Since       string `json:"since,omitempty"`
 	PID         int    `json:"pid"` // in the call's pid namespace
 	Command     string `json:"command"`
@@ -373,5 +372,5 @@ type inputTaken struct {
 	CallID      string `json:"tool_call_id"`
 }
 
-// Taken returns the answer once the command has the data.
+// Taken returns the input_taken frame for the time when the command has the data.
 func (in *ToolInput) Taken() any { return inputTaken{"input_taken", in.RequestID, in.CallID} }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Complete sets every derived field: ids, date and mirrored values. Status "success" counts only
-// without a sign of failure; invalid UTF-8 becomes U+FFFD.
+// Complete returns r with all derived fields: ids, date and mirrored values. Status remains "success" only if nothing
+// indicates a failure. Invalid UTF-8 becomes U+FFFD.
 func (r ToolReturn) Complete() ToolReturn {
 	r.MessageType, r.Name = returnType, r.ToolName
 	r.ID, r.OTID = cmp.Or(r.ID, NewID("message")), cmp.Or(r.OTID, NewID("otid"))
@@ -45,7 +45,7 @@ func date(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
-// lines returns the family's array: empty or one string, since splitting loses the last newline.
+// lines returns the array of the Letta dialects: empty or one string, because splitting would lose the last newline.
 func lines(s string) []string {
 	if s == "" {
 		return []string{}
@@ -53,7 +53,7 @@ func lines(s string) []string {
 	return []string{strings.ToValidUTF8(s, "\ufffd")}
 }
 
-// chatReturn has no status: Content describes the failure.
+// chatReturn has no status, so Content describes a failure.
 type chatReturn struct {
 	Role    string `json:"role"`
 	CallID  string `json:"tool_call_id"`
@@ -106,13 +106,13 @@ const (
 	mirrorBegins = `,"result":`
 )
 
-// Recorder encodes a completed return for the journal, without the fields that mirror
-// others: Record.Whole restores them.
+// Recorder returns a function that encodes a completed return for the journal, without fields that mirror others.
+// Record.Whole restores these.
 func (r ToolReturn) Recorder() (record func(seq int64) []byte, err error) {
 	type whole ToolReturn
 	text, err := Encode(struct {
 		whole
-		Result      *int `json:"result,omitempty"` // these hide those of whole
+		Result      *int `json:"result,omitempty"` // these shadow the fields of whole
 		ToolReturns *int `json:"tool_returns,omitempty"`
 		SeqID       *int `json:"seq_id,omitempty"`
 	}{whole: whole(r)})
@@ -126,10 +126,10 @@ func (r ToolReturn) Recorder() (record func(seq int64) []byte, err error) {
 	}, nil
 }
 
-// A Record is a journaled message: its frame, or a return without mirrored fields.
+// A Record is a journaled message: a frame, or a return without mirrored fields.
 type Record []byte
 
-// Whole returns a recorded return's frame, and anything else unchanged.
+// Whole returns the frame of a recorded return. Anything else it returns unchanged.
 func (record Record) Whole() []byte {
 	if !bytes.HasPrefix(record, []byte(returnBegins)) || bytes.Contains(record, []byte(mirrorBegins)) {
 		return record
@@ -145,8 +145,8 @@ func (record Record) Whole() []byte {
 	return frame
 }
 
-// Return decodes a recorded return or its frame. It fails for anything else, as the note in place of
-// a lost return.
+// Return decodes a recorded return or its frame. It returns an error for anything else, for instance the note that
+// replaces a lost return.
 func (record Record) Return() (r ToolReturn, err error) {
 	if err := json.Unmarshal(record, &r); err != nil {
 		return ToolReturn{}, err

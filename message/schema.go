@@ -10,8 +10,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Schema returns the JSON Schema (draft 2020-12) of all frames: client_frame and daemon_frame in
-// $defs, and a definition per frame.
+// Schema returns the JSON Schema (draft 2020-12) of all frames: client_frame and daemon_frame, which list a definition
+// per frame, all in $defs.
 func Schema() ([]byte, error) {
 	root := &jsonschema.Schema{
 		Schema: "https://json-schema.org/draft/2020-12/schema",
@@ -35,7 +35,7 @@ func Schema() ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// SchemaOf returns the JSON Schema of what toold sends as T.
+// SchemaOf returns the JSON Schema of T as toold sends it.
 func SchemaOf[T any]() (*jsonschema.Schema, error) {
 	types, err := ownSchemas()
 	if err != nil {
@@ -112,7 +112,7 @@ func define(root *jsonschema.Schema, side string, frames []frameType, open func(
 
 func reference(name string) *jsonschema.Schema { return &jsonschema.Schema{Ref: "#/$defs/" + name} }
 
-// ownSchemas describes the types whose JSON differs from their Go fields.
+// ownSchemas returns schemas for types whose JSON differs from their Go fields.
 func ownSchemas() (map[reflect.Type]*jsonschema.Schema, error) {
 	types := map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[json.RawMessage](): {},
@@ -137,7 +137,7 @@ func enum[T ~string](values []T) []any {
 	return list
 }
 
-// refine adds what only the tags of a type's fields say: lengths of identifiers, and values.
+// refine adds constraints that are in the tags of fields: lengths of identifiers, and enumerated values.
 func refine(s *jsonschema.Schema, t reflect.Type) {
 	switch t.Kind() {
 	case reflect.Slice, reflect.Pointer:
@@ -177,7 +177,7 @@ func passiveSchema() *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{by("message_type", passiveTypes()), by("role", passiveRoles())}}
 }
 
-// walk calls f for the schemas of properties, elements and variants, then for s.
+// walk calls f for the schemas of properties, elements and variants, and then for s.
 func walk(s *jsonschema.Schema, f func(*jsonschema.Schema)) {
 	if s == nil {
 		return
@@ -192,7 +192,7 @@ func walk(s *jsonschema.Schema, f func(*jsonschema.Schema)) {
 	f(s)
 }
 
-// openClient makes a schema as tolerant as Decoder: unknown members, and null for absent.
+// openClient makes a schema as tolerant as Decoder, which ignores unknown members and nulls.
 func openClient(s *jsonschema.Schema) {
 	openDaemon(s)
 	for name, property := range s.Properties {
@@ -208,7 +208,7 @@ func openClient(s *jsonschema.Schema) {
 	}
 }
 
-// openDaemon allows unknown members and excludes null arrays.
+// openDaemon allows unknown members and excludes null for arrays.
 func openDaemon(s *jsonschema.Schema) {
 	if s.Properties != nil {
 		s.AdditionalProperties = nil

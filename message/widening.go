@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Widening is a person's escalation of one call's sandbox. The zero value grants nothing.
+// Widening is what a person added to the sandbox of one call. The zero value adds nothing.
 type Widening struct {
 	Profile string `json:"profile,omitempty" jsonschema:"workspace-write or danger-full-access"`
 	Write   string `json:"write,omitempty" jsonschema:"a directory, by its absolute path, in which the call may write"`
@@ -14,7 +14,7 @@ type Widening struct {
 	Host    string `json:"host,omitempty" jsonschema:"a host that the call may contact: a name or an address, with :port or without"`
 }
 
-// Lines describes it to the person and the model, a sentence per part.
+// Lines describes the widening to people and models, one clause per line.
 func (w Widening) Lines() (lines []string) {
 	switch w.Profile {
 	case "":
@@ -46,7 +46,7 @@ func (w Widening) Lines() (lines []string) {
 // String joins the Lines.
 func (w Widening) String() string { return strings.Join(w.Lines(), "; ") }
 
-// Recorded returns &w, nil if zero.
+// Recorded returns &w, or nil if w is zero.
 func (w Widening) Recorded() *Widening {
 	if w == (Widening{}) {
 		return nil
@@ -54,13 +54,13 @@ func (w Widening) Recorded() *Widening {
 	return &w
 }
 
-// MayWiden limits a Widening (approval.widen), without what the call already has. Each field of a
-// Widening is one of these, or empty.
+// MayWiden is what a Widening may add (approval.widen), without what the call already has. Each field of a Widening
+// must be one of these, or empty.
 type MayWiden struct {
 	Profile []string `json:"profile,omitempty"`
-	Write   []string `json:"write,omitempty"` // directories, or one below them
+	Write   []string `json:"write,omitempty"` // directories; the Widening may name one below
 	Network []string `json:"network,omitempty"`
-	Host    []string `json:"host,omitempty"` // patterns; "*": any
+	Host    []string `json:"host,omitempty"` // patterns; "*" is any host
 }
 
 type wireWidening struct {

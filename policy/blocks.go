@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// A Block is the ask or deny path rule for a path. Defaults, presets and allow rules make none.
+// A Block is the effect of an ask or deny path rule on a path. Defaults, presets and allow rules cause no Blocks.
 type Block struct {
 	Action Action // Ask or Deny
 	Rule   string
 	Reason string
-	Tree   bool // and everything below the path
+	Tree   bool // the rule applies to everything below the path too
 }
 
 // Blocks returns the strictest ask or deny rule for reading or writing a canonical path, preferably one for everything
-// below. ok is false if there is none. builtin includes built-in rules.
+// below it. ok is false if there is none. Built-in rules count only if builtin is set.
 func (p *Policy) Blocks(kind Kind, path string, builtin bool) (b Block, ok bool) {
 	for _, m := range p.blockingPaths(Effect{Kind: kind, Path: path, Canonical: path}) {
 		tree := m.isTree(path)
@@ -33,14 +33,14 @@ func (r *rule) isTree(path string) bool {
 	return !excepts && slices.ContainsFunc(r.globs, func(g glob) bool { return g.covers(path) })
 }
 
-// mayMeet reports whether the pattern's literal prefix lets it match path or something below it.
+// mayMeet reports whether the literal prefix of the pattern lets it match path or something below it.
 func (g *glob) mayMeet(path string) bool {
 	path = strings.TrimSuffix(g.folded(path), "/")
 	return strings.HasPrefix(path+"/", g.prefix+"/") || strings.HasPrefix(g.prefix+"/", path+"/")
 }
 
-// BlocksBelow returns the id of an ask or deny rule that matches path, or something specific below it: renaming a
-// directory to or from path may change what is blocked in it. Exceptions do not count.
+// BlocksBelow returns the id of an ask or deny rule that matches path or selects something below it. Renaming a
+// directory to or from such a path may change which rules apply in it. Exceptions do not count.
 func (p *Policy) BlocksBelow(path string) (rule string, ok bool) {
 	for _, s := range p.sets {
 		for _, r := range s.blocks.find(true, path) {

@@ -12,7 +12,6 @@ import (
 //go:embed builtin.txt
 var builtinText string
 
-// builtins are the lists and rules of builtin.txt. The rules deny or ask, never allow.
 type builtins struct {
 	lists           map[string][]string
 	commands, paths []Rule
@@ -69,8 +68,8 @@ func builtinRules(o Options) (commands, paths []Rule) {
 	return builtin().commands, append(slices.Clip(builtin().paths), own)
 }
 
-// Autorun returns names of files and directories of a project that other programs run or read as configuration. ".git/"
-// means every git directory, ".git" the file that names one.
+// Autorun returns the names of files and directories in a project that programs run or read as configuration. ".git/"
+// stands for every git directory, ".git" for the file that names one.
 func Autorun() []string {
 	names := []string{".git"}
 	for _, name := range builtin().lists["runs"] {
@@ -79,13 +78,13 @@ func Autorun() []string {
 	return slices.Concat(names, builtin().lists["obeyed"], builtin().lists["nested"])
 }
 
-// IsDangerousEnv reports whether a variable can change what programs run, load or contact. No default covers it.
+// IsDangerousEnv reports whether a variable can change what programs run, load or contact. Wildcards do not allow it.
 func IsDangerousEnv(name string) bool {
 	lists := builtin().lists
 	return matchesAny(lists["dangerous"], name) && !matchesAny(lists["neutral"], name)
 }
 
-// matchesAny reports whether one of the patterns matches. * matches any text.
+// matchesAny reports whether a pattern matches s. * matches any text.
 func matchesAny(patterns []string, s string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return programs.Matches(p, s) })
 }

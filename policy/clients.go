@@ -9,10 +9,10 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// A Client is a file for the calls of some clients. It can only tighten.
+// A Client is a policy file for the calls of some clients. It can only tighten the policy.
 type Client struct {
-	// Name and Agent select the caller; * matches any text, "" everything. Name is "agent" for every token or "agent
-	// NAME" for one. Agent is the id that the client sends.
+	// Name and Agent select clients; * matches any text, and "" everything. Name is a token's name, or "agent" for
+	// every token. "agent NAME" is equivalent to "NAME". Agent is the id that the client sends.
 	Name, Agent string
 	File        File
 }
@@ -28,7 +28,7 @@ func (g *guest) holds(client, agent string) bool {
 	return named && (g.Agent == "" || programs.Matches(g.Agent, agent))
 }
 
-// bare returns a policy without rules, with the options, defaults and ids of p.
+// bare returns a policy with the options, defaults and ids of p, but without rules.
 func (p *Policy) bare() *Policy {
 	return &Policy{
 		options: p.options, defaults: p.defaults, origins: make(map[string]string), sets: []*ruleSet{newRuleSet()}, ids: p.ids,
@@ -48,7 +48,7 @@ func (c *compiler) clients(list []Client) {
 	}
 }
 
-// For returns the policy for a client's calls, with the files for that client. agent is "" if the client names none.
+// For returns the policy for a client's calls, with the files for that client. agent is "" if the client sent none.
 func (p *Policy) For(client, agent string) *Policy {
 	next := p
 	for _, g := range p.guests {
@@ -74,7 +74,7 @@ func (p *Policy) For(client, agent string) *Policy {
 // Root returns the policy from which For and Within derived p, or p.
 func (p *Policy) Root() *Policy { return cmp.Or(p.root, p) }
 
-// ForAnyone returns the root of p with the rules for every client: it blocks what is blocked for any of them.
+// ForAnyone returns the root of p with the rules for every client. It blocks what is blocked for any of them.
 func (p *Policy) ForAnyone() *Policy {
 	all := *p.Root()
 	all.sets = slices.Clip(all.sets)

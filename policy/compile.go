@@ -15,22 +15,22 @@ import (
 type Policy struct {
 	options Options
 	title   string
-	files   []File // the user's, the administrator's if there is one, further ones
+	files   []File // the user's, the administrator's if any, further ones
 	further []File // as passed to Compile
 
 	headless    bool
-	confinement Confinement // see Within
+	confinement Confinement // see Policy.Within
 	defaults    Defaults
-	origins     map[string]string // position of each default, by its name
-	readOnly    bool              // presets
+	origins     map[string]string // position of each default by name
+	readOnly    bool              // the preset is set
 	workspace   bool
 	sets        []*ruleSet      // of the files, then of the files for the client
 	ids         map[string]bool // of all rules
 	guests      []guest
 	root        *Policy       // see Root
-	timeout     time.Duration // of questions; 0: as configured
+	timeout     time.Duration // how long approvals may take; 0: as configured
 	conditional bool          // some rule sets Always or Profile
-	// Allow rules, and exceptions of others, fold case only if a file that may allow says so.
+	// Allow rules, and exceptions of other rules, fold case only if a file that may allow says so.
 	foldAllowing, foldBlocking bool
 
 	warnings []string
@@ -38,9 +38,9 @@ type Policy struct {
 
 type rule struct {
 	Rule
-	file   string // "": built-in
+	file   string // "": built-in rule
 	source string
-	// tightens marks the rules of a file that can only tighten. They do not ask for what is denied without them.
+	// tightens marks rules of a file that can only tighten. Such an ask rule does not weaken a denial.
 	tightens bool
 	globs    []glob
 	except   []glob
@@ -57,10 +57,10 @@ type commandPattern struct {
 type compiler struct {
 	policy   *Policy
 	set      *ruleSet
-	file     string // being compiled; "": built-in
+	file     string // file being compiled; "": built-in rules
 	tightens bool
 	errs     []error
-	ids      []string // of the built-in rules
+	ids      []string // of built-in rules
 }
 
 func (c *compiler) rules(rules []Rule, add func(Rule)) {
@@ -108,12 +108,12 @@ func where(file string, line int) string {
 	return fmt.Sprintf("%s:%d", file, line)
 }
 
-// Fault is an error in a file.
+// Fault is an error in a policy file.
 type Fault struct {
-	File    string // "": built-in
-	Line    int    // of the rule; 0: unknown
+	File    string // "": built-in rules
+	Line    int    // line of the rule; 0: unknown
 	Rule    string // its id; "": not in a rule
-	Key     string // outside of rules, such as "presets"
+	Key     string // key outside of rules, such as "presets"
 	Value   string // the wrong text; may be ""
 	Problem string // what is wrong and what was expected
 }
@@ -176,7 +176,7 @@ func (c *compiler) classes(r *rule) {
 	c.set.classes = append(c.set.classes, r)
 }
 
-// anchored adds the workspace to an allow rule with a relative program: elsewhere the path is another program.
+// anchored restricts an allow rule with a relative program to the workspace: elsewhere the path is another program.
 func (c *compiler) anchored(r *rule, p pattern) *rule {
 	program := p.tokens[0][0]
 	if relative := strings.Index(program, "/") > 0; r.Action != Allow || len(r.dirs) > 0 || !relative {
@@ -237,8 +237,8 @@ func (c *compiler) path(r Rule) {
 	list.add(out)
 }
 
-// exceptions compiles exceptions, which fold case as the opposite kind of rule does. They also apply as written, since
-// rules match both forms of a path.
+// exceptions compiles exceptions. They fold case as the opposite kind of rule does, and also apply to paths as
+// written, because rules match both forms of a path.
 func (c *compiler) exceptions(r Rule) []glob {
 	fold := c.folds(r.Action != Allow)
 	out := c.globs(r, r.Except, fold)

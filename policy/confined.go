@@ -1,21 +1,21 @@
 package policy
 
-// Confinement is how a sandbox confines a call. The zero value does not.
+// Confinement describes the sandbox of a call. The zero value confines nothing.
 type Confinement struct {
-	// View means that the call can change only what the sandbox lets it write.
+	// View: the call can change only what the sandbox lets it write.
 	View bool
-	// Judged means that it reaches no socket of another program, and beyond its own loopback only hosts, if any, each of
-	// which is judged by name when it is contacted.
+	// Judged: the call reaches no sockets of other programs. Beyond its own loopback interface it reaches at most
+	// hosts that are decided on by name when they are contacted.
 	Judged bool
-	// Offline means that it reaches no host at all: what it contacts at a loopback address is its own.
+	// Offline: the call reaches no hosts. Servers at loopback addresses are its own.
 	Offline bool
-	// Masked means that the path rules apply to every program of the call.
+	// Masked: the path rules apply to every program of the call.
 	Masked bool
 }
 
 func (c Confinement) bounds() bool { return c.View && c.Judged && c.Masked }
 
-// Within returns the policy for calls with such a confinement. It counts only if View, Judged and Masked are set.
+// Within returns the policy for calls in a sandbox, which has no influence unless View, Judged and Masked are set.
 func (p *Policy) Within(c Confinement) *Policy {
 	if !c.bounds() {
 		c = Confinement{}
@@ -30,7 +30,7 @@ func (p *Policy) Within(c Confinement) *Policy {
 
 const confinedDefault = "defaults.confined"
 
-// raised applies defaults.confined to an effect that the sandbox bounds.
+// raised applies defaults.confined to an effect in a sandbox, unless a rule decided.
 func (p *Policy) raised(v verdict) verdict {
 	if v.rule != nil || !p.confinement.bounds() || p.defaults.Confined <= v.action {
 		return v
@@ -38,9 +38,9 @@ func (p *Policy) raised(v verdict) verdict {
 	return verdict{action: p.defaults.Confined, id: confinedDefault}
 }
 
-// excuses reports whether a rule does not apply in a sandbox: a built-in denial that only unknown words match or of a
-// suspected write, and a question about files of which only the end of the name is known. The sandbox protects the
-// machine, and the masks protect these files.
+// excuses reports whether a rule does not apply in a sandbox, which protects the machine and masks files: a built-in
+// denial that matches only unknown words or a suspected write, or an ask rule for files of which only the end of the
+// name is known.
 func (p *Policy) excuses(m match, e Effect) bool {
 	switch {
 	case !p.confinement.bounds() || p.defaults.Confined != Allow:

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Decide judges a call: the strictest verdict on an effect decides. A call without effects is denied. The order of
-// rules and effects does not matter.
+// Decide returns the strictest verdict on the effects of a call. A call without effects is denied. The order of rules
+// and effects does not matter.
 func (p *Policy) Decide(effects []Effect) Decision {
 	if len(effects) == 0 {
 		return p.explain(Effect{Why: "the call names no effects"}, verdict{action: Deny, id: "defaults.unanalysable"})
@@ -30,10 +30,10 @@ func (p *Policy) Decide(effects []Effect) Decision {
 type verdict struct {
 	action Action
 	rule   *rule  // nil for presets and defaults
-	id     string // of a preset or default
+	id     string // id of a preset or default
 }
 
-// judge decides one effect. Ask and deny rules come first.
+// judge decides on one effect. Ask and deny rules take precedence.
 func (p *Policy) judge(e *Effect) verdict {
 	if e.Kind == Opaque {
 		if e.Code {
@@ -55,7 +55,6 @@ func (p *Policy) unanalysable() verdict {
 	return verdict{action: min(p.defaults.Unanalysable, Ask), id: "defaults.unanalysable"}
 }
 
-// unblocked decides an effect that no ask or deny rule settles.
 func (p *Policy) unblocked(e Effect) verdict {
 	if e.Possible {
 		return verdict{action: Allow, id: "no rule against it"}
@@ -75,13 +74,13 @@ func (p *Policy) unblocked(e Effect) verdict {
 // match is a matching ask or deny rule.
 type match struct {
 	*rule
-	result Action // may be Ask for a deny rule
-	whole  bool   // it applies to all of the effect; see blocksPath
+	result Action // may be Ask although the rule denies
+	whole  bool   // the rule applies to all of the effect; see blocksPath
 	argv   []Word // of the matching command
 }
 
-// blocking returns the strictest match. whole is false if the rest of e may have a stricter verdict: the rule matches
-// only a part of e, or can only tighten.
+// blocking returns the strictest match. whole is false if another rule may be stricter on the rest of e: the rule
+// matches only a part of e, or can only tighten.
 func (p *Policy) blocking(e *Effect) (worst verdict, some, whole bool) {
 	worst.action = Allow
 	for _, m := range p.matches(*e) {
@@ -97,7 +96,6 @@ func (p *Policy) blocking(e *Effect) (worst verdict, some, whole bool) {
 	return worst, some, whole
 }
 
-// matches returns the ask and deny rules that apply to an effect.
 func (p *Policy) matches(e Effect) (list []match) {
 	switch e.Kind {
 	case Exec:
@@ -152,11 +150,11 @@ func (p *Policy) judgeNet(e Effect) verdict {
 	v := verdict{action: p.defaults.Net, id: "defaults.net"}
 	for _, s := range p.sets {
 		i := slices.IndexFunc(s.net.list, func(r *rule) bool { return r.Action != Allow })
-		if i >= 0 && e.Host == "" && v.action == Allow { // it may be this rule's
+		if i >= 0 && e.Host == "" && v.action == Allow { // that rule may apply to the unknown host
 			return verdict{action: Ask, rule: s.net.list[i], id: s.net.list[i].ID}
 		}
 	}
-	// Loopback is the machine itself: in a sandbox without network only the call.
+	// Without a network, loopback addresses are those of the call alone.
 	address, err := netip.ParseAddr(e.Host)
 	loopback := e.Host == "localhost" || err == nil && address.IsLoopback()
 	if loopback && p.confinement.Offline {
@@ -167,7 +165,7 @@ func (p *Policy) judgeNet(e Effect) verdict {
 
 func (p *Policy) judgeEnv(e Effect) verdict {
 	for _, s := range p.sets {
-		// A wildcard allows no variables that make programs run code.
+		// A wildcard does not allow variables that make programs run code.
 		if s.env[e.Name] || matchesAny(s.envLike, e.Name) && !IsDangerousEnv(e.Name) {
 			return verdict{action: Allow, id: "env.allow"}
 		}
@@ -181,20 +179,20 @@ func (p *Policy) judgeEnv(e Effect) verdict {
 	return p.raised(verdict{action: p.defaults.UnknownEnv, id: "env.unknown"})
 }
 
-// The profiles that a rule may name, strictest first.
+// The profiles that a rule may require, strictest first.
 const (
 	profileReadOnly  = "read-only"
 	profileWorkspace = "workspace-write"
 )
 
-// condition adds the requirements of all matching rules, whichever decides.
+// condition adds the requirements of all matching rules, not only of the deciding one.
 func (p *Policy) condition(effects []Effect, d *Decision) {
 	if !p.conditional || d.Action == Deny {
 		return
 	}
 	demands := func(r *rule) {
 		d.Always = d.Always || r.Always && d.Action == Ask
-		if d.Profile == "" || r.Profile == profileReadOnly { // the strictest
+		if d.Profile == "" || r.Profile == profileReadOnly { // the strictest one
 			d.Profile = r.Profile
 		}
 	}

@@ -7,15 +7,15 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// Deny matching: the pattern of an ask or deny rule is parsed like a command, by the specification of its program.
-// Flags match in any order, bundle and spelling, operands in order. A word that is known only at run time matches any
-// word it could become.
+// Deny matching parses the pattern of an ask or deny rule like a command, by the specification of its program. Flags
+// match in any order, bundle and spelling; operands match in order. A word known only at run time matches every word
+// that it could become.
 
 type meaning struct {
 	command programs.Command
-	program string // pattern of the name; "": command.Base
-	words   []Word // subcommand and operands, without **
-	open    bool   // it contains **
+	program string // pattern of the program's name; "": command.Base
+	words   []Word // subcommand and operands, except **
+	open    bool   // the pattern contains **
 }
 
 const maxMeanings = 256
@@ -58,7 +58,7 @@ func (m *meaning) take(w Word) {
 	m.words = append(m.words, w)
 }
 
-// spelledOut returns every choice of alternatives. Beyond maxMeanings it does not expand later words.
+// spelledOut returns every combination of alternatives. Beyond maxMeanings it returns only some.
 func spelledOut(tokens [][]string) (out [][]Word) {
 	out = [][]Word{nil}
 	for _, choices := range tokens {
@@ -80,7 +80,7 @@ func (p *pattern) means(c *programs.Command, argv []Word) bool {
 func (m *meaning) means(c *programs.Command, argv []Word) bool {
 	for ; c != nil; c = c.Or {
 		if !m.isProgram(c, argv[0]) || !m.flagsIn(c) {
-			continue // as in npm --foo x publish
+			continue // c.Or is another reading, as of npm --foo x publish
 		}
 		if m.operandsIn(c, c.Words) || len(c.Runs) > 0 && m.operandsIn(c, c.WithStarted()) {
 			return true
@@ -121,23 +121,23 @@ func hasFlag(c *programs.Command, f programs.Flag) bool {
 	})
 }
 
-// operandsIn matches operands in order. A subcommand is the first; other operands match anywhere.
+// operandsIn matches operands in order. A subcommand must be the first; other operands may have words between them.
 func (m *meaning) operandsIn(c *programs.Command, operands []Word) bool {
 	for n, w := range m.words {
-		// Without ** a command with more operands is another one. Flags do not count: they may be spelling.
+		// Without ** a command with more operands does not match. Flags do not count: they may be spelling.
 		last := n+1 == len(m.words) && !m.open
 		i := findOperand(w.Text, operands, n == 0 && c.HasSub, last)
 		if i < 0 {
 			return false
 		}
-		if operands = operands[i:]; !operands[0].Many { // which may also be the next ones
+		if operands = operands[i:]; !operands[0].Many { // a word that stands for many may match several
 			operands = operands[1:]
 		}
 	}
 	return m.open || len(m.words) > 0 || !slices.ContainsFunc(operands, Word.Stays)
 }
 
-// findOperand returns the index of an operand, with first only at the beginning, with last only at the end.
+// findOperand returns the index of a matching operand: with first only the first one, with last only the last one.
 func findOperand(token string, operands []Word, first, last bool) int {
 	for i, w := range operands {
 		if mayBecome(token, w) && !(last && slices.ContainsFunc(operands[i+1:], Word.Stays)) {
@@ -150,7 +150,7 @@ func findOperand(token string, operands []Word, first, last bool) int {
 	return -1
 }
 
-// mayBecome reports whether w is, or could become, what a token matches.
+// mayBecome reports whether w is, or could become, a word that token matches.
 func mayBecome(token string, w Word) bool {
 	return slices.Contains([]string{"**", "<int>", "<ref>"}, token) || w.Many || w.MayMatch(token)
 }

@@ -26,7 +26,7 @@ func (p *Policy) explain(e Effect, v verdict) Decision {
 	switch {
 	case e.Kind == Opaque:
 		d.Reason = fmt.Sprintf("The command cannot be analysed, because %s.", shorten(e.Why))
-	case v.rule != nil && v.rule.Action < v.action && e.Tree: // for a part of what is read
+	case v.rule != nil && v.rule.Action < v.action && e.Tree: // the rule applies to a part of the tree
 		d.Reason = fmt.Sprintf("It would %s and all in it, and rule %q denies part of that%s. Search a narrower directory, or files of some names, to avoid the question.", what, v.rule.ID, why)
 	case v.rule != nil && v.rule.Action < v.action: // a word or the host is unknown
 		d.Reason = fmt.Sprintf("It would %s, which may be what rule %q denies%s.", what, v.rule.ID, why)
@@ -80,7 +80,7 @@ func (p *Policy) nextStep(d *Decision, v verdict) {
 
 const personDecides = " A person decides."
 
-// WithoutAsking removes the sentence that a person decides from a reason.
+// WithoutAsking removes the sentence about the person who decides from a reason.
 func WithoutAsking(reason string) string { return strings.Replace(reason, personDecides, "", 1) }
 
 func described(e Effect) string {

@@ -13,7 +13,7 @@ func (cp *commandPattern) allows(e Effect) bool {
 	return ok && len(lacking) == 0
 }
 
-// covers reports whether the rule covers the command but for the lacking unsafe flags, which permit_flags must name.
+// covers reports whether the rule covers the command except for lacking: unsafe flags that permit_flags must name.
 func (cp *commandPattern) covers(e Effect) (lacking []Word, ok bool) {
 	r := cp.rule
 	if r.Action != Allow || !r.isIn(e) {
@@ -39,7 +39,7 @@ func (cp *commandPattern) covers(e Effect) (lacking []Word, ok bool) {
 	return r.lacking(&c, e.Argv, free), true
 }
 
-// lacking returns the unsafe words among the free ones that permit_flags do not name.
+// lacking returns the unsafe words among the free ones that permit_flags does not name.
 func (r *rule) lacking(c *programs.Command, argv []Word, free []int) (list []Word) {
 	for _, at := range c.Unsafe {
 		if w := argv[at]; slices.Contains(free, at) && (w.Dynamic || !r.permits(c, w.Text)) {
@@ -49,7 +49,7 @@ func (r *rule) lacking(c *programs.Command, argv []Word, free []int) (list []Wor
 	return list
 }
 
-// otherValue reports whether a wildcard matches a flag of the pattern with another value.
+// otherValue reports whether a wildcard matches a flag of the pattern again, with another value.
 func otherValue(c *programs.Command, free []int) bool {
 	for _, named := range c.Flags {
 		other := func(f programs.Flag) bool {
@@ -62,7 +62,7 @@ func otherValue(c *programs.Command, free []int) bool {
 	return false
 }
 
-// forbids reports whether the command has a flag in forbid_flags, in any spelling.
+// forbids reports whether the command has a flag of forbid_flags, in any spelling.
 func (r *rule) forbids(c *programs.Command, program Word) bool {
 	for _, text := range r.ForbidFlags {
 		forbidden := programs.Parse([]Word{program, {Text: text}})
@@ -84,7 +84,7 @@ func (r *rule) permits(c *programs.Command, word string) bool {
 	return ok && c.OneDash && matchesAny(r.PermitFlags, "-"+short)
 }
 
-// nearest returns the rule that allows a command but for the fewest of its flags, and these; nil if there is none.
+// nearest returns the rule that would allow a command without the fewest flags, and these flags. best may be nil.
 func (p *Policy) nearest(e Effect) (best *rule, flags []Word) {
 	if size(e.Argv) > maxTried {
 		return nil, nil
@@ -119,7 +119,7 @@ func (p *Policy) butFor(e Effect) string {
 	return fmt.Sprintf(": rule %q would, but for %s, which its permit_flags do not name", r.ID, strings.Join(names, " and "))
 }
 
-// requirement is a flag with this value and no other, in any spelling.
+// requirement is a flag that must have this value, in any spelling of the flag.
 type requirement struct{ name, value string }
 
 func (c *compiler) required(r Rule) (list []requirement) {
@@ -136,8 +136,8 @@ func (c *compiler) required(r Rule) (list []requirement) {
 	return list
 }
 
-// without removes the required flags. at has the original index of each word. ok is false if one is missing, has
-// another value, or is ambiguous.
+// without returns argv without the required flags, and the original index of each word. ok is false if a flag is
+// missing, has another value, or is ambiguous.
 func (r *rule) without(c *programs.Command, argv []Word) (left []Word, at []int, ok bool) {
 	gone := make(map[int]bool)
 	for _, need := range r.required {
@@ -168,7 +168,7 @@ func (r *rule) without(c *programs.Command, argv []Word) (left []Word, at []int,
 	return left, at, true
 }
 
-// beside matches without the required flags. free lists the words that only a wildcard matched.
+// beside is matchesAllow for a rule with required flags.
 func (cp *commandPattern) beside(c *programs.Command, argv []Word) (free []int, ok bool) {
 	if c.Opaque != "" || c.Or != nil {
 		return nil, false

@@ -11,13 +11,13 @@ import (
 )
 
 type glob struct {
-	prefix string   // without a final slash; "": the root
-	rest   []string // "**" is any number of components
-	need   string   // in every match below the prefix
+	prefix string   // without a final slash; "" for the root
+	rest   []string // components after prefix; "**" is any number of them
+	need   string   // text that every match contains after prefix
 	fold   bool
 }
 
-// compileGlob compiles an absolute pattern without braces, from the root if it begins with **.
+// compileGlob compiles an absolute pattern without braces. A pattern that begins with ** matches from the root.
 func compileGlob(pattern string, o Options, fold bool) (glob, error) {
 	text := expandPlaces(pattern, o)
 	if strings.HasPrefix(text, "**") {
@@ -81,7 +81,7 @@ func checkGlob(pattern, text string, parts []string) error {
 	return nil
 }
 
-// expandPlaces replaces the placeholders. It keeps those without a value, which callers reject.
+// expandPlaces replaces placeholders. Those without a value remain, for callers to reject.
 func expandPlaces(s string, o Options) string {
 	if s == "~" || strings.HasPrefix(s, "~/") {
 		s = "${home}" + s[1:]
@@ -110,7 +110,6 @@ func (g *glob) match(path string) bool {
 	return ok && strings.Contains(rest, g.need) && matchParts(g.rest, rest)
 }
 
-// covers reports whether the pattern matches path and everything below it.
 func (g *glob) covers(path string) bool {
 	rest, ok := g.below(path)
 	if !ok || len(g.rest) == 0 || g.rest[len(g.rest)-1] != "**" {
@@ -119,8 +118,8 @@ func (g *glob) covers(path string) bool {
 	return matchParts(g.rest, rest)
 }
 
-// reaches reports whether the pattern selects something specific below path. A match only by ** does not count, or
-// "**/.env" would reach every directory.
+// reaches reports whether the pattern selects something specific below path. Matching by ** alone does not count:
+// "**/.env" would otherwise reach every directory.
 func (g *glob) reaches(path string) bool {
 	path = strings.TrimSuffix(g.folded(path), "/")
 	if len(path) < len(g.prefix) {
@@ -138,7 +137,7 @@ func (g *glob) reaches(path string) bool {
 	return false
 }
 
-// holds reports whether the pattern may match in a part of a tree; see Effect.Part.
+// holds reports whether the pattern may match within a part of a tree; see Effect.Part.
 func (g *glob) holds(part string) bool {
 	last := g.prefix
 	if len(g.rest) > 0 {
@@ -162,7 +161,6 @@ func (g *glob) folded(path string) string {
 	return path
 }
 
-// below returns path after the prefix.
 func (g *glob) below(path string) (string, bool) {
 	rest, ok := strings.CutPrefix(g.folded(path), g.prefix)
 	if !ok || rest != "" && rest[0] != '/' {
@@ -185,7 +183,6 @@ func matchParts(parts []string, path string) bool {
 	return path == ""
 }
 
-// matchAnyDepth matches parts against path and every suffix of it.
 func matchAnyDepth(parts []string, path string) bool {
 	if len(parts) == 0 {
 		return true
@@ -199,7 +196,7 @@ func matchAnyDepth(parts []string, path string) bool {
 			return true
 		}
 	}
-	// "**" at the end of "a/**" also matches nothing.
+	// The ** of "a/**" also matches nothing.
 	return path != "" && matchParts(parts, "")
 }
 
@@ -215,7 +212,7 @@ const maxAlternatives = 256
 
 var errBraces = errors.New("unbalanced braces, or more than 256 alternatives")
 
-// ExpandBraces returns the alternatives of a{b,c}d: abd, acd. A backslash quotes.
+// ExpandBraces returns the alternatives of a text, such as abd and acd of a{b,c}d. A backslash quotes the next byte.
 func ExpandBraces(s string) ([]string, error) {
 	for i := 0; i < len(s); i++ {
 		switch {
@@ -223,7 +220,7 @@ func ExpandBraces(s string) ([]string, error) {
 			i++
 		case s[i] == '}':
 			return nil, errBraces
-		case s[i] == '{' && i > 0 && s[i-1] == '$': // a placeholder
+		case s[i] == '{' && i > 0 && s[i-1] == '$': // placeholder
 			end := strings.IndexByte(s[i:], '}')
 			if end < 0 {
 				return nil, errBraces

@@ -9,12 +9,12 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// indexed is a list of rules by a text that a matching effect contains: of thousands, few match. A lookup finds every
-// rule that matches, and some that do not.
+// indexed is a list of rules, by texts of which a matching effect contains one. A lookup returns every rule that
+// matches and some that do not, but far fewer than the thousands that there may be.
 type indexed[T any] struct {
 	list []T
-	any  []int32            // need no text
-	by   map[string][]int32 // positions in list
+	any  []int32            // items that need no text
+	by   map[string][]int32 // indexes in list, by text
 }
 
 func (x *indexed[T]) add(item T, keys ...string) {
@@ -31,7 +31,7 @@ func (x *indexed[T]) add(item T, keys ...string) {
 	}
 }
 
-// choose returns these rules and those that need no text, in their order.
+// choose returns the found items and those that need no text, in the order of list.
 func (x *indexed[T]) choose(found []int32) []T {
 	found = append(found, x.any...)
 	slices.Sort(found)
@@ -43,9 +43,9 @@ func (x *indexed[T]) choose(found []int32) []T {
 	return out
 }
 
-// ruleSet contains the rules of some files. It is immutable once they are compiled.
+// ruleSet has the rules of some files. It is immutable after compilation.
 type ruleSet struct {
-	byName         map[string]*commandRules // by the program's name
+	byName         map[string]*commandRules // by name of the program
 	anyName        commandRules
 	blocks, allows pathRules
 	net            indexed[*rule] // by host, without a leading *
@@ -69,7 +69,7 @@ func (s *ruleSet) variables(names []string) {
 	}
 }
 
-// command indexes a pattern by its program's names, as written for allow rules, else canonical.
+// command indexes a pattern by the names of its program: as written for allow rules, otherwise the canonical ones.
 func (s *ruleSet) command(cp *commandPattern) {
 	allows := cp.rule.Action == Allow
 	var names []string
@@ -105,7 +105,7 @@ func isOpen(token string) bool {
 	return strings.Contains(token, "*") || strings.HasPrefix(token, "-") || slices.Contains([]string{"<int>", "<ref>"}, token)
 }
 
-// allowKeys returns the last literal words: a matching command has one of them. nil: there are none.
+// allowKeys returns the last literal words, of which a matching command has one. nil means that there are none.
 func (p *pattern) allowKeys() []string {
 	for _, token := range slices.Backward(p.tokens[1:]) {
 		if !slices.ContainsFunc(token, isOpen) {
@@ -115,8 +115,8 @@ func (p *pattern) allowKeys() []string {
 	return nil
 }
 
-// blockKeys returns the last literal words of the meanings: a matching command has one of them, as far as its words
-// are known. nil: some meaning has none.
+// blockKeys returns the last literal words of all meanings. A matching command has one of them, unless some of its
+// words are unknown. nil means that a meaning has none.
 func (p *pattern) blockKeys() (keys []string) {
 	for _, m := range p.all {
 		at := len(m.words) - 1
@@ -131,7 +131,7 @@ func (p *pattern) blockKeys() (keys []string) {
 	return keys
 }
 
-// named returns the rules for a program, then those for any.
+// named returns the rules for a program and those for any program, in this order.
 func (p *Policy) named(name string) (lists []*commandRules) {
 	for _, s := range p.sets {
 		if list := s.byName[name]; list != nil {
@@ -152,7 +152,7 @@ func (p *Policy) isAbout(program programs.Program) bool {
 	})
 }
 
-// mayBeNamed reports whether an ask or deny rule for any program may match some suffix of the words.
+// mayBeNamed reports whether an ask or deny rule for any program may match a suffix of the words.
 func (p *Policy) mayBeNamed(words []Word) bool {
 	return slices.ContainsFunc(p.sets, func(s *ruleSet) bool {
 		blocks := &s.anyName.blocks
@@ -172,7 +172,7 @@ func (l *commandRules) allowing(argv []Word) []*commandPattern {
 }
 
 // blocking returns the ask and deny patterns that may match a command. A word with an unknown end may become any key
-// that begins like it. The caller must not change the result.
+// with that beginning. The caller must not change the result.
 func (l *commandRules) blocking(c *programs.Command) []*commandPattern {
 	var found []int32
 	for ; c != nil; c = c.Or {
@@ -219,8 +219,8 @@ func (p *Policy) about(host string) (rules []*rule) {
 type pathRules struct {
 	indexed[*rule]
 	fold    bool
-	longest int // length of the prefixes
-	// What may select something below a tree, by a text of its path, and by each parent of the prefix.
+	longest int // maximum length of a prefix
+	// Rules that may select something below a tree: by a text in the tree's path, and by each parent of the prefix.
 	inTree, below map[string][]int32
 }
 
@@ -239,7 +239,7 @@ func (l *pathRules) add(r *rule) {
 				break
 			}
 		}
-		// It selects something below a tree with components after one that is not **.
+		// A pattern selects something below a tree if components follow one that is not **.
 		deep := len(g.rest) > 2 && g.rest[0] == "**"
 		switch {
 		case deep && !hasMeta(g.rest[1]):
@@ -252,7 +252,7 @@ func (l *pathRules) add(r *rule) {
 	l.indexed.add(r, keys...)
 }
 
-// key returns what every matching path contains: a component, the end of the name, such as ".pem", or the prefix.
+// key returns a text that every matching path contains: a component, an extension such as ".pem", or the prefix.
 func (g *glob) key() string {
 	for _, part := range slices.Backward(g.rest) {
 		if !hasMeta(part) {
@@ -270,7 +270,7 @@ func (g *glob) key() string {
 
 func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// find returns the rules for a path in its forms, or below it in a tree.
+// find returns the rules that may match a path in one of its forms or, with tree, something below it.
 func (l *pathRules) find(tree bool, forms ...string) []*rule {
 	var found []int32
 	try := func(key string) {
@@ -285,7 +285,7 @@ func (l *pathRules) find(tree bool, forms ...string) []*rule {
 		path = strings.TrimRight(path, "/")
 		try(filepath.Ext(path))
 		for begin := path; begin != ""; begin = begin[:max(strings.LastIndexByte(begin, '/'), 0)] {
-			if len(begin) <= l.longest { // looking up all prefixes takes quadratic time
+			if len(begin) <= l.longest { // looking up longer prefixes would take quadratic time
 				try(begin)
 			}
 			try(baseName(begin))

@@ -36,13 +36,12 @@ func (p *Policy) judgeExec(e Effect) verdict {
 	case c.Code:
 		v = p.unanalysable()
 	}
-	if c.Anything { // the command is unknown
+	if c.Anything { // nothing is known about what runs
 		return v
 	}
 	return p.raised(v)
 }
 
-// allowing returns the allow patterns that may match a command.
 func (p *Policy) allowing(e Effect) (list []*commandPattern) {
 	if e.Kind != Exec || len(e.Argv) == 0 || e.Argv[0].Dynamic {
 		return nil
@@ -64,10 +63,10 @@ func matchesGlob(globs []glob, path string) bool {
 
 func (r *rule) concerns(kind Kind) bool { return len(r.Ops) == 0 || slices.Contains(r.Ops, kind) }
 
-// blocksPath reports whether an ask or deny rule applies to a form of the path, or to something below it in a tree.
+// blocksPath reports whether an ask or deny rule applies to a form of the path or, for a tree, to something below it.
 //
-// whole is false if the rule matches only something below the path in a recursive read, or may match files in a write
-// of which only the end of the name is known. The rule does not decide the rest of the effect then.
+// whole is false if the rule decides only a part of the effect: it matches something below the path of a recursive
+// read, or may match files in a write of which only the end of the name is known.
 func (r *rule) blocksPath(e Effect) (action Action, whole, ok bool) {
 	if r.Action == Allow || !r.concerns(e.Kind) {
 		return Allow, false, false
@@ -83,7 +82,7 @@ func (r *rule) blocksPath(e Effect) (action Action, whole, ok bool) {
 			if e.Kind == Write {
 				return r.against(e), !r.coincides(form, e.Part), true
 			}
-			// Denied files would be read; if ask rules counted, every search would ask.
+			// A search would read denied files. Ask rules do not count, or every search would need approval.
 			if r.Action == Deny {
 				action, ok = Ask, true
 			}
@@ -92,13 +91,13 @@ func (r *rule) blocksPath(e Effect) (action Action, whole, ok bool) {
 	return action, false, ok
 }
 
-// selects reports whether a pattern matches path. One for the path alone protects its content, not its attributes.
+// selects reports whether a pattern matches path. A pattern for the path alone does not protect its attributes.
 func (r *rule) selects(path string, e Effect) bool {
 	attributes := e.Part == PartAttributes && e.Kind == Read && !e.Tree
 	return slices.ContainsFunc(r.globs, func(g glob) bool { return g.match(path) && (!attributes || g.covers(path)) })
 }
 
-// against returns the action on what may be below a tree. A built-in rule only asks about files that are brought.
+// against returns the action for something below a tree. A built-in rule only asks about files from elsewhere.
 func (r *rule) against(e Effect) Action {
 	if r.file == "" && e.Part == programs.PartBrought {
 		return Ask
@@ -108,18 +107,17 @@ func (r *rule) against(e Effect) Action {
 
 func (r *rule) reaches(path string, e Effect) bool {
 	if r.file == "" && e.Kind == Write && strings.Trim(e.Part, programs.PartSome) != "" {
-		return false // reformatting keeps a file's effect
+		return false // reformatting a file does not change its effect
 	}
 	return slices.ContainsFunc(r.globs, func(g glob) bool { return g.reaches(path) && g.holds(e.Part) })
 }
 
-// coincides reports whether only a pattern with an open ending selects files below path with this ending.
+// coincides reports whether only patterns with an open end select files below path with this ending.
 func (r *rule) coincides(path, end string) bool {
 	closed := func(g glob) bool { return g.reaches(path) && g.holds(end) && !g.holds("/") }
 	return strings.HasPrefix(end, programs.PartSome) || end != "" && !slices.ContainsFunc(r.globs, closed)
 }
 
-// excepts reports whether the exceptions cover everything below path.
 func (r *rule) excepts(path string) bool {
 	return slices.ContainsFunc(r.except, func(g glob) bool { return g.covers(path) })
 }
@@ -138,7 +136,7 @@ func (r *rule) allowsPath(e Effect) bool {
 	return matchesGlob(r.globs, e.Canonical)
 }
 
-// matchesHost matches a host. With forDeny, unknown values match.
+// matchesHost matches a host. If forDeny is set, unknown values match.
 func (r *rule) matchesHost(e Effect, forDeny bool) bool {
 	if e.Host == "" || !hostIn(r.Hosts, e.Host) || hostIn(r.Except, e.Host) {
 		return false
@@ -155,7 +153,7 @@ func hostIn(hosts []string, host string) bool {
 	})
 }
 
-// listed reports whether a list contains a value. An empty list contains every value.
+// listed reports whether a list contains a value, or is empty.
 func listed(list []string, value string, forDeny bool) bool {
 	unknown := forDeny && value == ""
 	return unknown || len(list) == 0 || slices.ContainsFunc(list, func(v string) bool { return strings.EqualFold(v, value) })

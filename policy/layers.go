@@ -14,8 +14,8 @@ const (
 	presetWorkspace = "shell-workspace"
 )
 
-// Compile makes a policy of the built-in rules and all files. Further files can only tighten; Warnings lists what
-// loosens and is left out. The error joins a *Fault for every fault.
+// Compile returns the policy of the built-in rules and all files. Further files can only tighten: what loosens in them
+// is ignored and listed by Warnings. The error joins all *Faults.
 func Compile(o Options, user File, further ...File) (*Policy, error) {
 	p := &Policy{
 		options: o, title: cmp.Or(user.Title, user.Name), files: []File{user}, origins: make(map[string]string),
@@ -29,7 +29,7 @@ func Compile(o Options, user File, further ...File) (*Policy, error) {
 	p.files = append(p.files, further...)
 	p.settle()
 	c := compiler{policy: p, set: p.sets[0]}
-	// A file that can only tighten makes the ask and deny rules fold case.
+	// A file that can only tighten makes ask and deny rules fold case.
 	p.foldAllowing = user.FoldCase || o.Administrator != nil && o.Administrator.FoldCase
 	p.foldBlocking = p.foldAllowing || slices.ContainsFunc(further, func(f File) bool { return f.FoldCase })
 	c.builtin(disabled)
@@ -55,7 +55,7 @@ func (p *Policy) User() File { return p.files[0] }
 // Options returns the options of Compile.
 func (p *Policy) Options() Options { return p.options }
 
-// With compiles the policy again with another user's file. The errors are those of Compile.
+// With compiles the policy again with another file of the user. The error is that of Compile.
 func (p *Policy) With(user File) (*Policy, error) {
 	next, err := Compile(p.options, user, p.further...)
 	next.confinement = p.confinement
@@ -65,7 +65,7 @@ func (p *Policy) With(user File) (*Policy, error) {
 // Name returns the title of the user's file, or its path.
 func (p *Policy) Name() string { return p.title }
 
-// Warnings returns what Compile left out because it loosens.
+// Warnings lists what Compile ignored because it loosens the policy.
 func (p *Policy) Warnings() []string { return p.warnings }
 
 func (c *compiler) builtin(disabled []string) {
@@ -77,7 +77,7 @@ func (c *compiler) builtin(disabled []string) {
 	}
 	for _, r := range paths {
 		c.ids = append(c.ids, r.ID)
-		r.Paths = slices.DeleteFunc(slices.Clone(r.Paths), func(path string) bool { // a placeholder without a value
+		r.Paths = slices.DeleteFunc(slices.Clone(r.Paths), func(path string) bool { // without placeholders that have no value
 			return strings.Contains(expandPlaces(path, c.policy.options), "${")
 		})
 		if len(r.Paths) > 0 && !slices.Contains(disabled, r.ID) {
@@ -159,7 +159,7 @@ func (d *Defaults) named(name string) *Action {
 	return nil
 }
 
-// settle makes each default the strictest of all files, and applies their settings for questions.
+// settle sets each default to the strictest of all files, and applies their settings for approvals.
 func (p *Policy) settle() {
 	user := p.files[0]
 	p.defaults, p.headless, p.timeout = user.Defaults, user.Headless, user.AskTimeout
@@ -194,8 +194,8 @@ func (c *compiler) warnIf(loosens bool, what string, line int) {
 	}
 }
 
-// OncePerConversation reports whether a yes answers the same question in the whole conversation.
+// OncePerConversation reports whether an approval counts for equal effects in the whole conversation.
 func (p *Policy) OncePerConversation() bool { return p.files[0].OncePer == "conversation" }
 
-// AskTimeout returns how long a person has to answer; 0: as configured.
+// AskTimeout returns how long an approval may take; 0: as configured.
 func (p *Policy) AskTimeout() time.Duration { return p.timeout }

@@ -9,10 +9,10 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// maxPattern bounds proposed patterns, in bytes.
+// maxPattern limits proposed patterns, in bytes.
 const maxPattern = 400
 
-// maxTried bounds commands for which a rule is proposed, in bytes: a chosen text could make the search slow.
+// maxTried limits the commands for which a rule is proposed, in bytes: a hostile text could make the search slow.
 const maxTried = 4 << 10
 
 func size(argv []Word) (n int) {
@@ -22,7 +22,7 @@ func size(argv []Word) (n int) {
 	return n
 }
 
-// narrowest returns the narrowest rule, or variable, that allows an effect. ok is false if there is none.
+// narrowest returns the narrowest rule or variable that allows an effect. ok is false if there is none.
 func (p *Policy) narrowest(e Effect) (c Change, ok bool) {
 	if size(e.Argv) > maxTried || !utf8.ValidString(e.Canonical+e.Host+e.Name+e.String()) {
 		return Change{}, false
@@ -54,7 +54,7 @@ func known[T comparable](value T) []T {
 	return []T{value}
 }
 
-// suffices reports whether a change allows an effect if nothing blocks it.
+// suffices reports whether a change allows an effect that no ask or deny rule blocks.
 func (p *Policy) suffices(c Change, e Effect) bool {
 	alone := p.bare()
 	alone.defaults, alone.ids = Defaults{}, make(map[string]bool)
@@ -81,7 +81,7 @@ func (p *Policy) titled(r Rule, e Effect) Rule {
 	return r
 }
 
-// allowingCommand makes words that no pattern names wildcards, except code.
+// allowingCommand returns a rule for a command. Words that cannot be literal become wildcards, unless they are code.
 func allowingCommand(e Effect) (Rule, bool) {
 	text, ok := patternOf(e.Argv)
 	c := programs.Parse(e.Argv)
@@ -108,7 +108,7 @@ func allowingCommand(e Effect) (Rule, bool) {
 	return r, ok
 }
 
-// patternOf returns the narrowest pattern that matches a command. ok is false if it would be unreadable.
+// patternOf returns the narrowest pattern that matches a command. ok is false if the pattern would be unreadable.
 func patternOf(argv []Word) (text string, ok bool) {
 	if len(argv) == 0 || argv[0].Dynamic || len(argv) > maxPattern/2 {
 		return "", false

@@ -15,23 +15,23 @@ type Obstacle struct {
 	Rule   string // id of the rule or default
 	Source string // "file:line", or "built-in"
 	Always bool
-	Change Change // zero if no change helps
-	Why    string // why no change helps
+	Change Change // change that removes the obstacle; zero if there is none
+	Why    string // why there is no such change
 }
 
 // Change is one edit of one policy file.
 type Change struct {
 	File string
-	// Section is "commands", "paths" or "net", which get Rule; "except", the exceptions of rule At, which get Texts;
-	// "builtin.disable" or "env.allow", which get Texts; or a default that becomes allow.
+	// Section is "commands", "paths" or "net", to which Rule is added; "except", for the exceptions of rule At, or
+	// "builtin.disable" or "env.allow", to which Texts are added; or a default that becomes allow.
 	Section string
 	Rule    Rule
 	At      string
 	Texts   []string
 }
 
-// Obstacles returns why effects are not allowed. It is empty if Decide allows them or there are none. A rule that
-// matches in several ways may need another change afterwards.
+// Obstacles returns why effects are not allowed; nothing if Decide allows them or if there are none. If a rule matches
+// in several ways, there may be other obstacles after the changes.
 func (p *Policy) Obstacles(effects []Effect) []Obstacle {
 	var all []Obstacle
 	for _, e := range effects {
@@ -87,7 +87,7 @@ func (p *Policy) unmet(e Effect, v verdict) Obstacle {
 	return o
 }
 
-// nameless reports whether only a default can allow an effect: its path or host is unknown.
+// nameless reports whether only a default can allow an effect, since its path or host is unknown.
 func nameless(e Effect) bool {
 	switch e.Kind {
 	case Read, Write:
@@ -134,7 +134,7 @@ func (p *Policy) whyNone(e Effect) string {
 	return "no narrow rule names it"
 }
 
-// With returns the file with a change.
+// With returns a copy of the file with a change.
 func (f File) With(c Change) File {
 	switch c.Section {
 	case "commands":
@@ -167,7 +167,7 @@ func excepting(rules []Rule, c Change) []Rule {
 	return rules
 }
 
-// Text describes the change. user is the name of the user's file, which is omitted.
+// Text describes the change in words. It omits the file's name if it is user, the name of the user's file.
 func (c Change) Text(user string) string {
 	in := ""
 	if c.File != user && user != "" {
@@ -187,7 +187,7 @@ func (c Change) Text(user string) string {
 	return fmt.Sprintf("%s: {%s: allow}%s", section, key, in)
 }
 
-// String returns the rule as in a policy file, on one line.
+// String formats the rule as in a policy file, on one line.
 func (r Rule) String() string {
 	keys := []string{"id: " + r.ID, "decision: " + r.Action.String()}
 	list := func(key string, texts []string) {

@@ -12,12 +12,12 @@ import (
 
 type pattern struct {
 	text   string
-	tokens [][]string // lists of alternatives
+	tokens [][]string // alternatives of each word
 	all    []meaning  // for deny matching
 }
 
-// compilePattern compiles "go {build,test} **". Comments and operators, which shlex accepts, are rejected: their author
-// expected a shell.
+// compilePattern compiles a pattern such as "go {build,test} **". It rejects comments and operators, which shlex
+// accepts, because their author expected a shell.
 func compilePattern(text string) (pattern, error) {
 	words, err := shlex.Split(text)
 	if err != nil {
@@ -46,7 +46,7 @@ func compilePattern(text string) (pattern, error) {
 	return p, nil
 }
 
-// shellSyntax returns what only a shell would understand in a pattern, outside of quotes. <int> and <ref> are ours.
+// shellSyntax returns what only a shell would understand outside of quotes, or "". <int> and <ref> are patterns.
 func shellSyntax(text string) string {
 	for _, field := range strings.Fields(quotes.ReplaceAllString(text, "x")) {
 		switch {
@@ -63,7 +63,7 @@ func shellSyntax(text string) string {
 
 var quotes = regexp.MustCompile(`(?s)\\.|'[^']*'|"(?:\\.|[^"\\])*"`)
 
-// matchesAllow matches a command. free lists the words that only a wildcard matched.
+// matchesAllow matches a command. free lists the indexes of the words that only a wildcard matched.
 func (p *pattern) matchesAllow(argv []Word) (free []int, ok bool) {
 	if len(argv) == 0 || argv[0].Dynamic {
 		return nil, false
@@ -79,7 +79,7 @@ func (p *pattern) matchesAllow(argv []Word) (free []int, ok bool) {
 	return nil, false
 }
 
-// allowMatchProgram compares programs. A path must be the same, unless its directory is trusted.
+// allowMatchProgram compares programs. Paths must be equal, unless they are in a trusted directory.
 func allowMatchProgram(token, program string) bool {
 	if strings.Contains(token, "/") {
 		return allowMatchPath(token, program)
@@ -130,7 +130,7 @@ func allowMatchWords(tokens [][]string, words []Word, at int) ([]int, bool) {
 	return nil, false
 }
 
-// allowMatchRest matches what follows a **.
+// allowMatchRest matches words after a **.
 func allowMatchRest(tokens [][]string, words []Word, at int) ([]int, bool) {
 	for n := 0; n <= len(words); n++ {
 		if len(tokens) == 0 {
@@ -146,7 +146,7 @@ func allowMatchRest(tokens [][]string, words []Word, at int) ([]int, bool) {
 	return nil, false
 }
 
-// allowMatchWord matches one word. Only ** matches unknown words; * matches no flag.
+// allowMatchWord matches one word. Only ** matches unknown words, and * matches no flags.
 func allowMatchWord(token string, w Word) bool {
 	if w.Dynamic {
 		return false
@@ -169,5 +169,5 @@ func allowMatchWord(token string, w Word) bool {
 	return programs.Matches(token, w.Text)
 }
 
-// revision matches git revisions that are no flag or path.
+// revision matches git revisions, but no flags or paths.
 var revision = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._/~^@-]*$`)

@@ -1,7 +1,7 @@
 // Package policy decides whether effects may happen.
 //
-// It is pure: a call is a list of effects, the answer one decision. It reads no files and resolves no paths,
-// which the maker of an Effect does, so a decision can be replayed, explained and fuzzed.
+// It is pure: it maps the effects of a call to one decision. It reads no files and resolves no paths; whoever creates
+// an Effect does. So a decision can be replayed, explained and fuzzed.
 package policy
 
 import (
@@ -15,7 +15,7 @@ import (
 // Word is a word of a command as far as it is known.
 type Word = programs.Word
 
-// PartNames is the Part of a tree whose names are read, not the files; PartAttributes of a file whose content is not read.
+// PartNames is the Part of a tree of which only names are read, PartAttributes of a file without its content.
 const PartNames, PartAttributes = programs.PartNames, programs.PartAttributes
 
 // Action is the result of a decision. The zero value denies.
@@ -28,7 +28,6 @@ const (
 	Allow               // runs
 )
 
-// actions are their names, in policy files and on the wire.
 var actions = strings.Fields("deny ask allow")
 
 // String returns the name of an action.
@@ -59,9 +58,9 @@ func ParseAction(s string) (Action, error) {
 // Kind says what an effect does.
 type Kind int
 
-// The zero value can never be allowed.
+// The zero value is never allowed.
 const (
-	Opaque Kind = iota // unknown before it runs; no rule can allow it
+	Opaque Kind = iota // not analysable; no rule can allow it
 	Exec               // Argv runs
 	Read               // a path is read
 	Write              // a path is created, changed, renamed or removed
@@ -87,18 +86,18 @@ func (k *Kind) UnmarshalText(text []byte) error {
 // MarshalText returns the name of a kind.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// Effect is one thing that a tool call can do, as far as it is known. Kind determines the fields.
+// Effect is one possible effect of a tool call, as far as it is known. Kind determines which fields apply.
 type Effect struct {
 	Kind Kind     `json:"kind"`
 	Argv []Word   `json:"argv,omitempty"` // Exec: Argv[0] is the program
 	Dirs []string `json:"dirs,omitempty"` // Exec: possible working directories, absolute; empty: unknown
 
-	// Allow rules match Canonical only, ask and deny rules either.
+	// Allow rules match only Canonical; ask and deny rules match both.
 	Path      string `json:"path,omitempty"`      // absolute and lexically clean, as requested
 	Canonical string `json:"canonical,omitempty"` // with every symbolic link resolved
 	Unknown   bool   `json:"unknown,omitempty"`   // the path is known only at run time
-	Tree      bool   `json:"tree,omitempty"`      // and everything below
-	// Part narrows Tree: PartNames, PartAttributes (of one file), programs.PartSome, programs.PartBrought, or the end of file names such as ".go". "": everything.
+	Tree      bool   `json:"tree,omitempty"`      // the path and everything below it
+	// Part narrows Tree: PartNames, PartAttributes, programs.PartSome or PartBrought, or an ending such as ".go"; "": all.
 	Part string `json:"part,omitempty"`
 
 	Host   string `json:"host,omitempty"`   // Net; empty = unknown
@@ -107,15 +106,15 @@ type Effect struct {
 	Method string `json:"method,omitempty"` // HTTP; empty = unknown
 	Name   string `json:"name,omitempty"`   // Env: the variable
 
-	// Possible marks a suspected effect: ask and deny rules apply, but it needs no allow rule.
+	// Possible marks a suspected effect: ask and deny rules apply to it, but it needs no allow rule.
 	Possible bool `json:"possible,omitempty"`
 
 	Why    string `json:"why,omitempty"`    // Opaque: what is unknown
-	Code   bool   `json:"code,omitempty"`   // Opaque: effects of code that a named program receives
+	Code   bool   `json:"code,omitempty"`   // Opaque: code passed to a named program
 	Kept   bool   `json:"kept,omitempty"`   // Exec: what it removes or overwrites can be restored
 	Absent bool   `json:"absent,omitempty"` // Exec: the program does not exist
 	Follow bool   `json:"follow,omitempty"` // Exec: the commands that it runs are separate effects
-	Source string `json:"source,omitempty"` // the part of the call that causes the effect
+	Source string `json:"source,omitempty"` // part of the call that has the effect
 }
 
 // String formats the effect in one line.
@@ -153,10 +152,10 @@ type Decision struct {
 	Rule   string `json:"rule"`   // such as "push", "defaults.bash", "builtin:secrets"
 	Source string `json:"source"` // "file:line", or "built-in"
 	Reason string `json:"reason"` // for people and models
-	Effect Effect `json:"effect"` // that decided
+	Effect Effect `json:"effect"` // the deciding effect
 
-	// Always means that earlier answers do not apply.
+	// Always: earlier approvals do not count.
 	Always bool `json:"always,omitempty"`
-	// Profile is the sandbox that the rules require; "": the configured one, which it never loosens.
+	// Profile is the sandbox required by rules, or "" for the configured one. It never weakens the configured one.
 	Profile string `json:"profile,omitempty"`
 }

@@ -8,20 +8,20 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// An unknown program may run the command in its words: ask and deny rules are tried on each suffix.
+// An unknown program may run the command in its arguments, so ask and deny rules are tried on each suffix.
 
 type search struct {
 	policy   *Policy
 	found    []match
-	noted    map[*rule]bool // need not be tried on other suffixes
-	denied   bool           // nothing is stricter
-	classes  bool           // class rules may apply to what it runs
-	left     int            // words to try in whole suffixes
-	doubtful bool           // nothing says that what is tried runs: what its first word alone would match does not count
+	noted    map[*rule]bool // already matched; not tried on other suffixes
+	denied   bool           // a deny rule matched
+	classes  bool           // class rules may apply to commands that it runs
+	left     int            // remaining number of words to try in whole suffixes
+	doubtful bool           // a suffix may be no command: a match of its first word alone does not count
 	speller  programs.Speller
 }
 
-// blockingCommands returns the rules against this command, one that it starts, or a suffix that may run.
+// blockingCommands returns the ask and deny rules for this command, one that it starts, or a suffix that may run.
 func (p *Policy) blockingCommands(e Effect) []match {
 	if len(e.Argv) == 0 {
 		return nil
@@ -35,15 +35,15 @@ func (p *Policy) blockingCommands(e Effect) []match {
 	return s.found
 }
 
-// Beyond maxScan words only scanWindow words of a suffix are tried, since all suffixes take quadratic time.
+// After maxScan words only scanWindow words of each suffix are tried, because all suffixes would take quadratic time.
 const (
 	maxScan    = 1 << 14
 	scanWindow = 8
 	maxNested  = 8 // of commands that start commands
 )
 
-// run tries a command and those that it starts; with whole, also each suffix of one that may run its words. With
-// followed, a script has its own effects and is not searched.
+// run tries a command and the commands that it starts. If whole is set, it also tries each suffix of a command that
+// may run its words. If followed is set, scripts have their own effects and are not searched.
 func (s *search) run(argv []Word, dirs []string, depth int, followed, whole bool) {
 	c := s.speller.Spell(argv)
 	s.command(&c, argv, dirs)
@@ -58,12 +58,12 @@ func (s *search) run(argv []Word, dirs []string, depth int, followed, whole bool
 		}
 	}
 	if whole {
-		again := s.speller.Spell(argv) // those that it starts have taken the memory
+		again := s.speller.Spell(argv) // searching them has overwritten the speller's memory
 		s.suffixes(again.MayRun(argv))
 	}
 }
 
-// suffixes tries commands that may be among words.
+// suffixes tries commands that words may contain.
 func (s *search) suffixes(commands iter.Seq2[[]Word, bool]) {
 	outer := s.doubtful
 	for argv, doubtful := range commands {
@@ -78,7 +78,7 @@ func (s *search) suffixes(commands iter.Seq2[[]Word, bool]) {
 
 func (s *search) suffix(argv []Word) {
 	if argv[0].Dynamic && argv[0].Text == "" {
-		return // no rule is about an unknown program
+		return // no rule is for an unknown program
 	}
 	name := programs.Unversioned(argv[:1])[0].Text
 	if s.left -= 1 + len(argv)/512; s.left <= 0 {
@@ -101,7 +101,7 @@ func (s *search) suffix(argv []Word) {
 	s.run(argv, nil, 0, false, false)
 }
 
-// mayBeName reports whether nothing but a name stands for a doubtful match: the first word is enough for the rule.
+// mayBeName reports whether a doubtful match is only a name: its first word alone matches the rule.
 func (s *search) mayBeName(cp *commandPattern, program Word) bool {
 	if !s.doubtful {
 		return false
@@ -110,7 +110,7 @@ func (s *search) mayBeName(cp *commandPattern, program Word) bool {
 	return cp.means(&c, []Word{program})
 }
 
-// matched records a match. A built-in denial becomes a question if only unknown words match.
+// matched records a match. A built-in denial becomes Ask if it depends on unknown words.
 func (s *search) matched(cp *commandPattern, argv []Word, dirs []string) {
 	if cp.rule.Action == Deny && cp.rule.file == "" && !cp.certain(argv, dirs) {
 		s.found = append(s.found, match{cp.rule, Ask, true, offered(argv)})
@@ -125,7 +125,7 @@ func (s *search) note(r *rule, argv []Word) {
 	s.found = append(s.found, match{r, r.Action, true, offered(argv)})
 }
 
-// offered copies as many words as patternOf accepts, and one more: argv is reused.
+// offered copies as many words as patternOf accepts, and one more, because argv is reused.
 func offered(argv []Word) []Word { return slices.Clone(argv[:min(len(argv), maxPattern/2+1)]) }
 
 func (cp *commandPattern) certain(argv []Word, dirs []string) bool {
@@ -135,7 +135,7 @@ func (cp *commandPattern) certain(argv []Word, dirs []string) bool {
 	known := slices.Clone(argv)
 	for i, w := range known {
 		if w.Dynamic {
-			known[i] = Word{Text: w.Text + "\x00"} // a word that no pattern names
+			known[i] = Word{Text: w.Text + "\x00"} // a word that no pattern matches
 		}
 	}
 	c := programs.Spell(known)
@@ -158,7 +158,7 @@ func (s *search) command(c *programs.Command, argv []Word, dirs []string) {
 	}
 }
 
-// Classes of commands, from their specifications.
+// Classes of commands, from the specifications of their programs.
 const (
 	classDestructive = "destructive" // loses work that cannot be restored
 	classOutgoing    = "outgoing"    // sends something off this machine
@@ -208,7 +208,7 @@ func (c classes) why(r *rule) string {
 	return ""
 }
 
-// Leaves reports whether a call with this effect contacts others.
+// Leaves reports whether a call with this effect sends something off this machine.
 func (e Effect) Leaves() bool {
 	return e.Kind == Net || e.Kind == Exec && classesOf(e)[classOutgoing] != ""
 }
@@ -216,7 +216,7 @@ func (e Effect) Leaves() bool {
 // classesOf returns the classes of a command, without those of commands that it starts.
 func classesOf(e Effect) classes {
 	of := make(classes)
-	if e.Absent { // it does nothing
+	if e.Absent { // it has no effect
 		return of
 	}
 	c := programs.Parse(programs.Filled(e.Argv))

@@ -12,7 +12,7 @@ import (
 
 // Values of Denial.Kind.
 const (
-	DeniedFile      = "file"      // Target is a path that is hidden or outside of what may be changed
+	DeniedFile      = "file"      // Target is hidden, or outside of the writable directories
 	DeniedSocket    = "socket"    // a local socket of the machine
 	DeniedHost      = "host"      // a connection to a host
 	DeniedName      = "name"      // a lookup of a host name
@@ -21,21 +21,20 @@ const (
 	DeniedLimit     = "limit"     // one of Limits
 )
 
-// Denial is one thing that the sandbox refused to a call. It is the error for refused paths (see
-// Profile.CanRead).
+// Denial is something that the sandbox refused to a call. It is the error for refused paths; see Profile.CanRead.
 type Denial struct {
 	Kind    string // one of the Denied constants
-	Op      string // what was tried, as a verb: "read", "write", "connect to"
-	Target  string // path, host, name of a system call or of a limit
-	Exact   bool   // toold itself refused it; false = inferred from a program's output, and confirmed by the profile
-	Setting string // the configuration key or policy rule that governs it
+	Op      string // what was attempted, as a verb: "read", "write", "connect to"
+	Target  string // path, host, or name of a system call or limit
+	Exact   bool   // toold itself refused it; otherwise inferred from a program's output and confirmed by the profile
+	Setting string // configuration key or policy rule behind the refusal
 	Hint    string // why, and what to do next; for people and models
 }
 
-// Error says what was refused, why, and what to do next.
+// Error returns what was refused, why, and what to do next.
 func (d *Denial) Error() string { return "cannot " + d.Op + " " + d.name() + ": " + d.Hint }
 
-// name returns the target, quoted if it could read as toold's own text.
+// name returns the target, quoted if it could be mistaken for toold's own text.
 func (d *Denial) name() string {
 	named := d.Kind == DeniedFile || d.Kind == DeniedProtected || d.Kind == DeniedSocket
 	if named && strings.ContainsFunc(d.Target, func(r rune) bool { return unicode.IsSpace(r) || r == '"' }) {
@@ -44,7 +43,7 @@ func (d *Denial) name() string {
 	return d.Target
 }
 
-// Notice returns the denial as a sentence for a result. Text from a command is not escaped.
+// Notice returns the denial as a sentence for a result. It does not escape text from a command.
 func (d *Denial) Notice() string {
 	from := "Refused by the sandbox"
 	if !d.Exact {
@@ -57,9 +56,8 @@ func (d *Denial) Notice() string {
 	return strings.TrimSuffix(text, ".") + "."
 }
 
-// Denied returns the denial of a path that a command could not read or change; nil if the profile
-// allows it. The path comes from the command: the result, which is not Exact, does not depend on
-// what exists there.
+// Denied returns the denial for a path that a command could not read or change, or nil if the profile allows it. The
+// result is not Exact. Since the path comes from the command, the result does not depend on what exists there.
 func (p Profile) Denied(path string, change bool) *Denial {
 	if p.Mode == FullAccess {
 		return nil
@@ -72,7 +70,7 @@ func (p Profile) Denied(path string, change bool) *Denial {
 	if change {
 		d.Op = "write"
 	}
-	// The target of a link that the command cannot see is not reported.
+	// The target of a link is not reported if the command cannot see it.
 	for _, step := range append(links, canonical) {
 		d.Setting, d.Hint = p.invisible(step)
 		switch {
@@ -90,7 +88,7 @@ func (p Profile) Denied(path string, change bool) *Denial {
 	return nil
 }
 
-// keeps fills in why a visible path cannot be changed.
+// keeps sets why a visible path cannot be changed, and reports whether something prevents it.
 func (p Profile) keeps(d *Denial, canonical string) bool {
 	for _, kept := range p.Protect {
 		if paths.Within(canonical, kept) || paths.Within(kept, canonical) {

@@ -7,11 +7,11 @@ import (
 	"github.com/toold/toold/internal/paths"
 )
 
-// A Limit is the most that a client lets its own call do, for example the sandbox configured in an
-// agent. The zero value limits nothing.
+// A Limit restricts a call further at the request of its client, for example to the sandbox configured in an agent.
+// The zero value restricts nothing.
 type Limit struct {
-	Mode     string   // no wider mode, see AtMost; "" = any
-	Write    []string // canonical directories; nothing else is writable. Nil = no limit
+	Mode     string   // widest mode, see AtMost; "" = any
+	Write    []string // canonical directories, the only writable ones; nil = no limit
 	ReadOnly []string // canonical paths that the call cannot change, move or remove; missing ones are skipped
 	Hide     []string // canonical paths that the call cannot read; missing ones are skipped
 	Offline  bool     // no network
@@ -33,8 +33,8 @@ func (l Limit) Keeps(canonical string) string {
 	return ""
 }
 
-// AtMost returns the profile with no wider mode than the named one; "" changes nothing. An unknown
-// name counts as the strictest.
+// AtMost returns the profile with at most the named mode. "" changes nothing; an unknown name counts as the
+// strictest.
 func (p Profile) AtMost(name string) Profile {
 	if name == "" {
 		return p
@@ -47,11 +47,11 @@ func (p Profile) AtMost(name string) Profile {
 	return p
 }
 
-// Within returns the profile reduced to a limit.
+// Within returns the profile restricted by a limit.
 func (p Profile) Within(l Limit) Profile {
 	p = p.AtMost(l.Mode)
 	if p.Mode == FullAccess && !l.IsZero() {
-		p.Mode = WorkspaceWrite // the least mode that can enforce it
+		p.Mode = WorkspaceWrite // the strictest mode that can enforce it
 	}
 	if l.Offline {
 		p.Network, p.Ports, p.Sockets = false, nil, nil
@@ -66,7 +66,6 @@ func (p Profile) Within(l Limit) Profile {
 	return p
 }
 
-// writingIn returns the profile with nothing writable outside of dirs.
 func (p Profile) writingIn(dirs []string) Profile {
 	var both []string
 	for _, mine := range p.Roots() {
@@ -92,7 +91,7 @@ func (p Profile) writingIn(dirs []string) Profile {
 	return p
 }
 
-// keeping returns the protected paths with the writable ones of list.
+// keeping returns the protected paths, with those in list that are writable.
 func (p Profile) keeping(list []string) []string {
 	protect := slices.Clip(p.Protect)
 	writable := p.Roots()

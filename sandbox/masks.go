@@ -8,22 +8,21 @@ import (
 	"github.com/toold/toold/internal/paths"
 )
 
-// A MaskSet is what policy rules hide from one call. It is immutable. Every tier with its own view
-// enforces it (not TierC).
+// A MaskSet is what policy rules hide from one call. It is immutable. Every tier except TierC enforces it.
 type MaskSet struct {
-	// Hidden cannot be opened: each is covered by a read-only file or directory of mode 000.
+	// Hidden cannot be opened: each is covered by a read-only file or directory with mode 000.
 	Hidden []Mask
 	// Fixed can be read, but not changed, moved or removed.
 	Fixed []Mask
 }
 
-// Mask is one existing file or directory of a MaskSet.
+// Mask is an existing file or directory in a MaskSet.
 type Mask struct {
 	Path   string // canonical
-	Is     string // identity of the file when the set was made
-	Rule   string // the rule's id
-	Reason string // the rule's reason
-	Ask    bool   // a person may lift the mask for a call
+	Is     string // identity of the file when the set was created
+	Rule   string // id of the rule
+	Reason string // reason of the rule
+	Ask    bool   // approval may lift the mask for a call
 }
 
 // With returns the union of both sets.
@@ -37,13 +36,11 @@ func (s *MaskSet) With(other *MaskSet) *MaskSet {
 	return &MaskSet{Hidden: slices.Concat(s.Hidden, other.Hidden), Fixed: slices.Concat(s.Fixed, other.Fixed)}
 }
 
-// Masking reports whether a sandbox of the profile enforces masks: on Linux, in every tier with its
-// own view.
+// Masking reports whether a sandbox of the profile enforces masks: on Linux, in every tier except TierC.
 func (p Profile) Masking() bool {
 	return runtime.GOOS == "linux" && p.Mode != FullAccess && p.Tier != TierC
 }
 
-// masks returns the masks that a sandbox of the profile enforces.
 func (p Profile) masks() MaskSet {
 	if p.Masks == nil || !p.Masking() {
 		return MaskSet{}
@@ -69,7 +66,7 @@ func (p Profile) Fixed() []string {
 // Masked returns the paths that masks hide from a call.
 func (p Profile) Masked() []string { return pathsOf(p.masks().Hidden) }
 
-// masked returns the mask that denies reading, or changing, a canonical path, or nil.
+// masked returns the mask that denies reading or changing a canonical path, or nil.
 func (p Profile) masked(canonical string, change bool) *Mask {
 	set := p.masks()
 	for i, m := range set.Hidden {
@@ -85,7 +82,7 @@ func (p Profile) masked(canonical string, change bool) *Mask {
 	return nil
 }
 
-// CanOpen is CanRead or CanWrite for a call with the profile's masks.
+// CanOpen returns CanRead or CanWrite, with the masks of the profile applied.
 func (p Profile) CanOpen(canonical string, change bool) error {
 	check := p.CanRead
 	if change {
@@ -100,7 +97,7 @@ func (p Profile) CanOpen(canonical string, change bool) error {
 	return nil
 }
 
-// Denial returns the denial for the mask, with the name by which the call used the file.
+// Denial returns the denial for the mask. name is the path as the call wrote it.
 func (m Mask) Denial(name string, change bool) *Denial {
 	d := &Denial{Kind: DeniedFile, Op: "read", Target: name, Setting: m.Rule}
 	if change {

@@ -9,9 +9,8 @@ import (
 	"github.com/toold/toold/internal/paths"
 )
 
-// CanRead returns a *Denial if a call in this profile may not read a canonical path. A confined
-// process gets the same answer: it reads everything but Hide and the host's version of its private
-// directories.
+// CanRead returns a *Denial if a call in this profile may not read a canonical path. It agrees with what a confined
+// process can do: that reads everything except Hide and the host's version of its private directories.
 func (p Profile) CanRead(canonical string) error {
 	if setting, why := p.invisible(canonical); why != "" {
 		return &Denial{Kind: DeniedFile, Op: "read", Target: canonical, Setting: setting, Hint: why}
@@ -19,8 +18,7 @@ func (p Profile) CanRead(canonical string) error {
 	return nil
 }
 
-// CanWrite returns a *Denial if a call in this profile may not create, change or remove a canonical
-// path.
+// CanWrite returns a *Denial if a call in this profile may not create, change or remove a canonical path.
 func (p Profile) CanWrite(canonical string) error {
 	setting, why := p.invisible(canonical)
 	switch {
@@ -38,7 +36,7 @@ func (p Profile) CanWrite(canonical string) error {
 	return &Denial{Kind: DeniedFile, Op: "write", Target: canonical, Setting: setting, Hint: why}
 }
 
-// invisible returns why a call cannot see a path, and the setting; "" if it can.
+// invisible returns why a call cannot see a path, and the setting behind that, or "" if it can.
 func (p Profile) invisible(canonical string) (setting, why string) {
 	if !filepath.IsAbs(canonical) || filepath.Clean(canonical) != canonical || strings.ContainsRune(canonical, 0) {
 		return "", "the path is not canonical"
@@ -57,8 +55,8 @@ func (p Profile) invisible(canonical string) (setting, why string) {
 		}
 		return settingRead, "in tier C, without namespaces, a call can read the workspace " + p.Workspace + ", the system's directories and those in sandbox.read; let the user add the directory there"
 	}
-	// A confined process has its own version of these. The host's are invisible, and the daemon's /proc
-	// would show the daemon.
+	// A confined process has private versions of these. Those of the host are invisible, and the daemon's /proc would
+	// expose the daemon.
 	for _, private := range []string{"/proc", "/dev", "/run", "/tmp", "/var/tmp"} {
 		if paths.Within(canonical, private) && !p.InRoots(canonical) {
 			return "sandbox.profile", fmt.Sprintf("in sandbox.profile %s every call has a private %s, gone with the call; use a file in the workspace %s", p.Mode, private, p.Workspace)
@@ -67,8 +65,8 @@ func (p Profile) invisible(canonical string) (setting, why string) {
 	return "", ""
 }
 
-// Scratch reports whether a canonical path is in a temporary directory that is private to each call
-// and removed with it.
+// Scratch reports whether a canonical path is in a temporary directory that each call has to itself and that is
+// removed with it.
 func (p Profile) Scratch(canonical string) bool {
 	if p.Mode == FullAccess || p.Tier == TierC || p.InRoots(canonical) {
 		return false
@@ -76,17 +74,15 @@ func (p Profile) Scratch(canonical string) bool {
 	return paths.Within(canonical, "/tmp") || paths.Within(canonical, "/var/tmp")
 }
 
-// InRoots reports whether a canonical path is in a directory of Roots.
+// InRoots reports whether a canonical path is in one of Roots.
 func (p Profile) InRoots(canonical string) bool {
 	within := func(root string) bool { return paths.Within(canonical, root) }
 	return p.Workspace != "" && within(p.Workspace) || slices.ContainsFunc(p.Write, within)
 }
 
-// Roots returns the directories that a call may write in WorkspaceWrite. The first is the workspace,
-// or "".
+// Roots returns the directories that a call may write in WorkspaceWrite. The first is the workspace, which may be "".
 func (p Profile) Roots() []string { return append([]string{p.Workspace}, p.Write...) }
 
-// canRead reports whether a call in tier C can read a canonical path.
 func (p Profile) canRead(canonical string) bool {
 	return p.InRoots(canonical) || slices.ContainsFunc(p.Read, func(dir string) bool { return paths.Within(canonical, dir) })
 }

@@ -1,21 +1,18 @@
 package sandbox
 
-// Tier is how many layers of the sandbox confine a call. The zero value is all.
+// Tier is the set of layers of the sandbox that confine a call. The zero value is all of them.
 type Tier int
 
 const (
 	TierA Tier = iota // every layer
-	// TierBwrap is TierA with namespaces made by bwrap(1), for machines that let only
-	// bwrap make them, as Ubuntu's AppArmor does. It confines as much; launch.Choose says
-	// what it lacks.
+	// TierBwrap is TierA with namespaces created by bwrap(1), for machines on which only bwrap may create them, as
+	// with Ubuntu's AppArmor. launch.Choose reports what it lacks.
 	TierBwrap
-	// TierB is for machines that refuse a new /proc to a namespace, as default
-	// containers do: calls see the machine's processes and their command lines. They
-	// can neither signal, trace nor change any but their own.
+	// TierB is for machines on which a namespace cannot mount a new /proc, such as most containers: calls see the
+	// machine's processes and their command lines. They cannot signal, trace or change any but their own.
 	TierB
-	// TierC is for machines without user namespaces, and for ordinary users: root could
-	// change the mode of every file. Only Landlock and seccomp confine a call;
-	// launch.Choose says what is lost.
+	// TierC is for machines without user namespaces. Only Landlock and seccomp confine a call; launch.Choose reports
+	// what is lost. It is not for root, which could change the mode of every file.
 	TierC
 )
 

@@ -6,8 +6,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// arithmetic follows an expression without computing it. Bash evaluates the text of variables, so
-// only numbers are followed.
+// arithmetic follows an expression without computing it. Bash evaluates the text of variables as expressions, so only
+// variables that hold numbers are followed.
 func (w *walker) arithmetic(x syntax.ArithmExpr, s *state) {
 	if w.steps--; w.steps <= 0 || !w.enter() {
 		return
@@ -39,7 +39,7 @@ func (w *walker) binaryArithmetic(x *syntax.BinaryArithm, s *state) {
 		w.mayStop(s)
 	}
 	switch {
-	case listed("&& || ? :", op): // one side may not be evaluated
+	case listed("&& || ? :", op): // one side may not run
 		left := w.fork(s)
 		w.arithmetic(x.X, left)
 		if x.Op != syntax.TernColon {
@@ -89,7 +89,7 @@ func (w *walker) operand(x *syntax.Word, s *state) {
 	if isInteger(name) || w.holdsNumber(name, s) {
 		return
 	}
-	if v := w.wordInside(x, s); name != "" || !v.isNumeric() { // ${n:-0} is one
+	if v := w.wordInside(x, s); name != "" || !v.isNumeric() { // ${n:-0} is a number
 		w.opaque("arithmetic evaluates the text of a variable", w.text(x))
 	}
 }
@@ -165,7 +165,7 @@ func (w *walker) binaryCondition(x *syntax.BinaryTest, s *state) {
 	}
 }
 
-// test follows test and [: -v evaluates its operand.
+// test follows test and [. -v evaluates an index in its operand.
 func (w *walker) test(args []word, source string) {
 	for i, a := range args {
 		switch {

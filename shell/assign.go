@@ -10,7 +10,7 @@ import (
 	"github.com/toold/toold/shell/texts"
 )
 
-// assign follows one assignment. exported: commands see it.
+// assign follows one assignment. exported means that commands see the variable.
 func (w *walker) assign(as *syntax.Assign, s *state, exported bool) {
 	if as.Name == nil {
 		w.opaque("the name of a variable is computed", w.text(as))
@@ -79,7 +79,7 @@ func (w *walker) assigned(wd *syntax.Word, s *state) value {
 	}
 	if lit := wd.Lit(); strings.Contains(lit, ":~") {
 		w.word(wd, s)
-		return unknown() // ~ is expanded after each colon
+		return unknown() // bash expands ~ after each colon
 	}
 	b := &builder{}
 	for i, p := range wd.Parts {
@@ -137,7 +137,7 @@ func (w *walker) setVar(name string, v value, s *state, exported bool) {
 	w.put(s, name, old)
 }
 
-// refusal returns why setting a variable has other effects, or "".
+// refusal returns why setting a variable has other effects, or "" if it has none.
 func refusal(name string, v value, old variable) string {
 	switch {
 	case listed(numericNames, name) && !v.isNumeric():
@@ -193,7 +193,7 @@ func (w *walker) unsetVar(name string, s *state) {
 	w.put(s, name, variable{value: unknown()})
 }
 
-// valueFlags are flags of builtins that set variables: with a value, and without.
+// valueFlags lists the flags of builtins that set variables: those with a value, and those without.
 var valueFlags = map[string][2]string{"read": {"adinNptu", "ers"}, "mapfile": {"dnOsuCc", "t"}, "readarray": {"dnOsuCc", "t"}, "wait": {"p", "nf"}}
 
 func (w *walker) readVariables(name string, args []word, s *state, source string) {
@@ -230,7 +230,6 @@ func (w *walker) getopts(args []word, s *state, source string) {
 	}
 }
 
-// readFlags returns the words after the flags.
 func (w *walker) readFlags(name string, args []word, v value, s *state, source string) []word {
 	takes, plain := valueFlags[name][0], valueFlags[name][1]
 	for len(args) > 0 {
@@ -268,7 +267,6 @@ func (w *walker) readFlags(name string, args []word, v value, s *state, source s
 	return args
 }
 
-// flagValue follows what a flag such as -a of read does with its value.
 func (w *walker) flagValue(name string, flag byte, operand word, v value, s *state, source string) {
 	switch {
 	case name == "read" && flag == 'a', name == "wait":

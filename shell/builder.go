@@ -11,7 +11,7 @@ import (
 type builder struct {
 	fields  []word
 	cur     word
-	present bool // even if only by quotes
+	present bool // set by quotes even if they are empty
 	bracket bool
 	slash   int // 1 + index of a variable's backslash in the pattern; 0 = none
 	raw     strings.Builder
@@ -81,7 +81,7 @@ func (b *builder) value(v value, quoted bool, s *state) {
 	}
 }
 
-// beginning adds a value of which the beginning is known, as one word or any number of words.
+// beginning adds a value of which only the prefix is known, as one word or any number of words.
 func (b *builder) beginning(v value, one bool) {
 	begins, all := !b.present, b.raw.Len() == 0 && !b.cur.dynamic
 	b.literal(v.text, true)
@@ -91,7 +91,6 @@ func (b *builder) beginning(v value, one bool) {
 	b.cur.fresh = v.fresh && all
 }
 
-// matched adds a name that a pattern matches.
 func (b *builder) matched(v value, quoted bool) {
 	switch prefix := literalPrefix(v.text); {
 	case quoted && prefix == v.text:
@@ -137,7 +136,7 @@ func (b *builder) cut() {
 		if b.cur.dynamic && b.cur.glob {
 			known := b.pattern.String()
 			if b.slash > 0 {
-				known = known[:b.slash-1] // unknown whether a backslash of a value is kept
+				known = known[:b.slash-1] // whether a backslash from a value is kept is unknown
 			}
 			b.cur.text, b.cur.glob = literalPrefix(known), false
 			b.cur.many = b.cur.many || b.cur.text == "" || b.cur.text[0] == '-'

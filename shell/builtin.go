@@ -12,7 +12,7 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// builtin reports whether the command is fully handled.
+// builtin follows a builtin. It reports whether nothing remains to be done for the command.
 func (w *walker) builtin(args []word, s *state, source string) bool {
 	name, rest := args[0].text, args[1:]
 	switch name {
@@ -26,7 +26,7 @@ func (w *walker) builtin(args []word, s *state, source string) bool {
 	case "export", "declare", "typeset", "local", "readonly":
 		w.declareWords(args, s, source)
 	case "let", "enable", "bind", "complete", "compgen", "compopt", "fc", "coproc", "hash", "caller", "history":
-		// These define commands, evaluate words, or access files, unless they only list or forget.
+		// These define commands, evaluate words or access files, except in forms that only list or forget.
 		if w.posix || !onlyLists(name, rest) {
 			w.opaque("the builtin `"+name+"` changes how the shell works", source)
 		}
@@ -42,7 +42,7 @@ func (w *walker) builtin(args []word, s *state, source string) bool {
 	return true
 }
 
-// likeProgram follows what a builtin does besides what a program of its name would.
+// likeProgram follows the effects of a builtin that a program of the same name does not have.
 func (w *walker) likeProgram(name string, rest []word, s *state, source string) {
 	switch name {
 	case "printf":
@@ -65,7 +65,7 @@ func (w *walker) likeProgram(name string, rest []word, s *state, source string) 
 	}
 }
 
-// onlyLists reports whether history, hash or compgen changes and evaluates nothing. A script has no history.
+// onlyLists reports whether history, hash or compgen evaluates nothing and changes no state. A script has no history.
 func onlyLists(name string, rest []word) bool {
 	flags, ok := map[string]string{"history": "", "hash": "-r -l", "compgen": "-c -b -k"}[name]
 	switch {
@@ -148,7 +148,7 @@ func (w *walker) set(args []word, s *state, source string) {
 	}
 }
 
-// pushd follows pushd and popd. With one directory pushd is cd. Other forms turn the stack, which is not followed.
+// pushd follows pushd and popd. With one directory, pushd is cd. Other forms rotate the stack, which is not followed.
 func (w *walker) pushd(name string, args []word, s *state, source string) {
 	if name != "pushd" || len(args) != 1 || args[0].beginsWith("-+") {
 		w.cdProc(args, s, source)
@@ -156,7 +156,7 @@ func (w *walker) pushd(name string, args []word, s *state, source string) {
 		return
 	}
 	before := slices.Clone(s.dirs)
-	if w.cd(args, s, source); w.posix { // a shell without pushd stays
+	if w.cd(args, s, source); w.posix { // a shell without pushd keeps its directory
 		joinDirs(&s.dirs, before)
 	}
 }
@@ -175,7 +175,7 @@ func (w *walker) cd(args []word, s *state, source string) {
 		return
 	}
 	s.left = slices.Clone(before)
-	for _, dir := range next { // a rule may deny entering it
+	for _, dir := range next { // a rule may deny entering the directory
 		w.possible(policy.Read, dir, s, source)
 	}
 }
@@ -215,7 +215,6 @@ func (s *state) cdTarget(args []word) (target word, physical, plain bool) {
 
 var flagOfCd = regexp.MustCompile(`^-(?:-|[PLe@]+)$`)
 
-// cdProc reports whether cd certainly enters /proc.
 func (w *walker) cdProc(args []word, s *state, source string) (enters bool) {
 	for _, a := range args {
 		if a.glob && w.globInProc(a.text, s) {
@@ -235,7 +234,7 @@ func (w *walker) cdProc(args []word, s *state, source string) (enters bool) {
 	return enters
 }
 
-// cdFrom returns both readings of ..: by name, and by links.
+// cdFrom returns both interpretations of "..": lexical, and through links.
 func (w *walker) cdFrom(dir, target string, physical bool, s *state) []string {
 	if strings.HasPrefix(target, "/") {
 		dir = ""

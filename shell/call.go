@@ -10,12 +10,12 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// simple follows bash's order: words, assignments, redirections, command.
+// simple follows a simple command in bash's order: words, assignments, redirections, command.
 func (w *walker) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, s *state) {
 	args := w.words(c.Args, s)
 	if len(args) == 0 {
 		if w.posix && len(redirs) > 0 && len(c.Assigns) > 0 {
-			w.opaque(otherShell, w.text(c)) // dash redirects first
+			w.opaque(otherShell, w.text(c)) // dash performs redirections first
 		}
 		before := w.fork(s)
 		for _, as := range c.Assigns {
@@ -59,7 +59,7 @@ func (w *walker) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, s *state)
 	}
 }
 
-// otherShell reports what other shells parse differently.
+// otherShell reports what shells other than bash parse differently.
 func (w *walker) otherShell(name string, assigns bool, s *state, source string) {
 	_, function := s.funcs.get(name)
 	keeps := function || listed(": . break continue eval exec exit export local readonly return set shift times trap unset", name)
@@ -70,7 +70,6 @@ func (w *walker) otherShell(name string, assigns bool, s *state, source string) 
 
 const otherShell = "another shell than bash may read it differently"
 
-// override is a variable that is set for one command.
 type override struct {
 	name  string
 	saved local
@@ -119,7 +118,7 @@ func (w *walker) run(args []word, s *state, source string) {
 		if first.glob {
 			w.globbedProgram(args, source)
 		}
-		// Deny rules also see the rest as a command.
+		// Deny rules also match the remaining words as a command.
 		if len(args) > 1 && !args[1].dynamic {
 			w.add(policy.Effect{Kind: policy.Exec, Argv: policyWords(args[1:]), Possible: true, Source: source})
 		}
@@ -149,7 +148,7 @@ func (w *walker) globbedProgram(args []word, source string) {
 	}
 }
 
-// followStarted follows what a program starts. It reports whether the program does nothing else.
+// followStarted follows the commands that a program starts. It reports whether the program does nothing else.
 func (w *walker) followStarted(args []word, c *programs.Command, s *state, source string) bool {
 	s = w.startedWith(c, args, s, source)
 	if c.Input {
@@ -171,7 +170,7 @@ func (w *walker) followStarted(args []word, c *programs.Command, s *state, sourc
 	return c.Through && len(c.Runs) > 0
 }
 
-// startedWith follows the variables that a program sets for what it starts, and the scripts that it runs.
+// startedWith returns the state of the started commands, after the variables and scripts of the program.
 func (w *walker) startedWith(c *programs.Command, args []word, s *state, source string) *state {
 	outer := s
 	if variables := func(o programs.Operand) bool { return o.Role == "variable" }; c.Name == "env" || slices.ContainsFunc(c.Operands, variables) {
@@ -187,7 +186,7 @@ func (w *walker) startedWith(c *programs.Command, args []word, s *state, source 
 	return s
 }
 
-// cleared follows the variables that env removes, some of which shells set themselves.
+// cleared follows the variables that env removes. Shells set some of them again.
 func (w *walker) cleared(c *programs.Command, args []word, s *state) {
 	has := func(name, value string) bool {
 		return slices.ContainsFunc(c.Flags, func(f programs.Flag) bool { return f.Name == name && (f.Value.Dynamic || f.Value.Text == value) })
@@ -204,7 +203,6 @@ func (w *walker) cleared(c *programs.Command, args []word, s *state) {
 	}
 }
 
-// followRole follows a variable that a program sets, or a script that it runs.
 func (w *walker) followRole(o programs.Operand, through bool, s *state, source string) {
 	switch o.Role {
 	case "variable":
@@ -261,7 +259,7 @@ func (w *walker) startedIn(dir word, s *state, source string) *state {
 	w.touched.armed = false
 	s = w.fork(s)
 	w.cd([]word{{text: "--"}, dir}, s, source)
-	w.touched.armed, s.failed = armed, nil // it starts there or not at all
+	w.touched.armed, s.failed = armed, nil // the program starts there or not at all
 	return s
 }
 
@@ -287,7 +285,7 @@ func (w *walker) startedWords(args []word, run programs.Run) []word {
 	return out
 }
 
-// programs resolves paths such as /bin/../bin/ls.
+// programs resolves paths of programs such as /bin/../bin/ls.
 func (w *walker) programs(args []word, s *state, source string) {
 	name, raws := args[0].text, s.named(args[0].text)
 	other := len(raws) == 0
@@ -308,7 +306,7 @@ func (w *walker) programs(args []word, s *state, source string) {
 	}
 }
 
-// external runs no functions; a builtin is the program of the same name.
+// external follows a command that is no function: a builtin stands for the program of the same name.
 func (w *walker) external(args []word, s *state, source string) {
 	if !args[0].known() || args[0].text == "" {
 		w.untold("the program is known only when it runs", source)
@@ -322,7 +320,7 @@ func (w *walker) external(args []word, s *state, source string) {
 	w.programs(args, s, source)
 }
 
-// child returns the initial state of a shell with args as $0 and so on. Changed variables are unknown,
+// child returns the initial state of a new shell with args as $0 and so on. Variables that were changed are unknown,
 // since exports are not tracked.
 func (w *walker) child(s *state, args []word) *state {
 	inner := w.fork(s)
@@ -340,7 +338,7 @@ func (w *walker) child(s *state, args []word) *state {
 	return inner
 }
 
-// login follows the files of a login shell, which may set any variable. Calls cannot write the user's.
+// login follows the startup files of a login shell, which may set any variable. Calls cannot write those of the user.
 func (w *walker) login(s, inner *state, source string) {
 	home := s.get("HOME")
 	if home.text == "" || home.value != (value{text: w.env["HOME"]}) {

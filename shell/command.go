@@ -129,7 +129,7 @@ func (w *walker) binary(c *syntax.BinaryCmd, s *state) {
 		skipped.fail()
 		s.failed = nil
 		w.stmt(c.Y, s)
-		dirs := s.dirs // if both succeed
+		dirs := s.dirs // directories if both succeed
 		if s.fail(); s.dead {
 			dirs = skipped.dirs
 		}
@@ -234,7 +234,7 @@ func (w *walker) setFunc(name string, f function, s *state) {
 	w.touch(name + "()")
 }
 
-// isBody reports whether bash parses the same body: for "f() { p; } && f" it runs the second half.
+// isBody reports whether bash parses the same body: of "f() { p; } && f", bash runs the second half.
 func isBody(body *syntax.Stmt) bool {
 	switch body.Cmd.(type) {
 	case *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause, *syntax.TestClause, *syntax.ArithmCmd:
@@ -248,12 +248,12 @@ const reservedNames = "declare typeset local export readonly nameref let time co
 	"shopt source . trap exit return break continue shift command_not_found_handle"
 
 type loop struct {
-	calls             int // enclosing functions
+	calls             int
 	breaks, continues *state
 }
 
-// turns follows a loop until an iteration changes nothing. before also runs after the last
-// iteration; before and after may be nil.
+// turns follows a loop until an iteration changes nothing. before also runs after the last iteration. before and
+// after may be nil.
 func (w *walker) turns(s *state, l *loop, before, body, after func(*state)) {
 	l.calls = len(w.calls)
 	w.loops = append(w.loops, l)
@@ -340,7 +340,7 @@ func (w *walker) leaveLoop(name string, args []word, s *state, source string) {
 	w.changes++
 	n := countOf(args)
 	if len(w.loops) == 0 {
-		return // outside of loops it does nothing
+		return // no effect outside of loops
 	}
 	own := w.loops[len(w.loops)-1].calls == len(w.calls)
 	if n <= 0 || !own {

@@ -45,7 +45,7 @@ func (w *walker) declare(c *syntax.DeclClause, s *state) {
 	}
 }
 
-// anyVariable follows a value that other shells split: its words may set any variable.
+// anyVariable follows a value that other shells split into words: each word may set any variable.
 func (w *walker) anyVariable(s *state, source string) {
 	w.add(policy.Effect{Kind: policy.Env, Source: source})
 	for name := range *s.vars.entries {
@@ -55,7 +55,7 @@ func (w *walker) anyVariable(s *state, source string) {
 	w.changes++
 }
 
-// declareArg returns a function that sets an argument: all are expanded first.
+// declareArg expands an argument and returns a function that sets it: bash expands all arguments before it sets any.
 func (w *walker) declareArg(d *declaration, as *syntax.Assign, s *state, source string) (set func()) {
 	if words, ok := w.declaredWords(as, s); ok {
 		return func() {
@@ -167,7 +167,7 @@ func (w *walker) declareFlag(d *declaration, text, source string) {
 	}
 	w.hashes = w.hashes || strings.Contains(text, "A")
 	for _, c := range text[1:] {
-		if fewFlags[d.builtin] != "" && c == 'p' { // it prints only without names
+		if fewFlags[d.builtin] != "" && c == 'p' { // -p prints only if there are no names
 		} else if c == 'n' && d.builtin == "export" {
 			d.remove = true
 		} else if flags[c] != nil {
@@ -212,7 +212,6 @@ func (w *walker) mark(d *declaration, name string, s *state) {
 	w.put(s, name, v)
 }
 
-// enterScope reports whether the declaration makes the variable local.
 func (w *walker) enterScope(d *declaration, name string, s *state) bool {
 	_, own := s.locals.get(name)
 	hides := own || w.overridden > 0 || len(w.calls) > 1
@@ -242,7 +241,7 @@ func (w *walker) leaveScope(s *state) {
 	}
 }
 
-// restore gives a variable its value outside of a function, or before a command.
+// restore resets a variable to its value outside of a function, or before a command.
 func (w *walker) restore(name string, l local, s *state) {
 	switch {
 	case l.unsure:
@@ -256,7 +255,7 @@ func (w *walker) restore(name string, l local, s *state) {
 	}
 }
 
-// declareWords follows declarations unknown to the parser: "command export".
+// declareWords follows declarations that the parser does not recognise, such as "command export".
 func (w *walker) declareWords(args []word, s *state, source string) {
 	d := declaration{builtin: args[0].text}
 	if slices.ContainsFunc(args, func(a word) bool { return a.many }) {

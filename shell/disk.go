@@ -13,23 +13,23 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// disk is what a script may have changed so far. It only grows.
+// disk is what a script may have changed on the disk so far. It only grows.
 type disk struct {
-	made  []string        // symbolic links
-	moved []string        // where existing links may be now
-	marks map[string]mark // by path
-	all   mark            // union of marks
-	ran   bool            // a program ran that may have removed directories
-	read  []string        // names of the system's programs, which it may have copied
-	count int             // of changes but those of made and moved
+	made  []string // symbolic links
+	moved []string // possible new paths of links that existed before
+	marks map[string]mark
+	all   mark     // union of marks
+	ran   bool     // a program that may have removed directories ran
+	read  []string // system programs that the script may have copied
+	count int      // number of changes other than made and moved
 }
 
 type mark byte
 
 const (
 	writtenFile mark = 1 << iota
-	writtenTree      // it may write anything below
-	repository       // it may be created as a repository, or changed as one
+	writtenTree      // anything below may be written
+	repository       // it may be created or changed as a repository
 )
 
 func (d *disk) changes() int { return d.count + len(d.made) + len(d.moved) }
@@ -99,7 +99,7 @@ func (d *disk) join(o *disk) (changed bool) {
 	return d.changes() != before
 }
 
-// links follows created and moved links: their paths were not judged under the new names.
+// links follows links that a command creates or moves: rules did not judge their targets under the new names.
 func (w *walker) links(c *programs.Command, s *state) {
 	moves, copies := c.MovesFiles()
 	switch {
@@ -128,11 +128,11 @@ func (w *walker) links(c *programs.Command, s *state) {
 	}
 }
 
-// copied returns where a tree may be copied to, and follows what the script wrote in it.
+// copied returns where a tree may be copied to. What the script wrote in the tree counts as written there too.
 func (w *walker) copied(tree string, to []string, s *state) (over []string) {
 	base := path.Base(tree)
 	for i, name := range to {
-		// The first are the destination itself, as a file and as a directory.
+		// The first entries are the destination itself, as a file and as a directory.
 		if i < 4 || path.Base(name) == base {
 			over = append(over, name, name+"/"+base)
 		}
@@ -166,7 +166,7 @@ func (w *walker) isLink(path string, s *state) bool {
 		slices.ContainsFunc(slices.Concat(s.disk.made, s.disk.moved), func(link string) bool { return paths.Within(link, path) })
 }
 
-// holdsLinks reports whether a tree may contain symbolic links. over is where its copies go.
+// holdsLinks reports whether a tree may contain symbolic links. over lists where its copies go.
 func (w *walker) holdsLinks(tree string, over []string) (found bool) {
 	if mode, err := w.resolver.Mode(tree); err != nil || !mode.IsDir() {
 		return err == nil && mode&fs.ModeSymlink != 0
@@ -196,7 +196,7 @@ func (w *walker) overLinks(over []string, name string) []string {
 	return below
 }
 
-// throughLinks reports paths through moved links, and by .. out of new ones.
+// throughLinks reports a path that leads through a moved link, or by .. out of a new one.
 func (w *walker) throughLinks(raw string, s *state) {
 	for i := 1; i <= len(raw) && len(s.disk.made)+len(s.disk.moved) > 0 && w.steps > 0; i++ {
 		if i < len(raw) && raw[i] != '/' {
@@ -211,7 +211,7 @@ func (w *walker) throughLinks(raw string, s *state) {
 	}
 }
 
-// toolchain reports that a file near the working directory may choose what a rustup proxy runs.
+// toolchain reports programs that rustup chooses by a file near the working directory.
 func (w *walker) toolchain(name string, s *state, source string) {
 	chosen := s.dirs == nil
 	for _, dir := range s.dirs {
@@ -227,7 +227,7 @@ func (w *walker) toolchain(name string, s *state, source string) {
 	}
 }
 
-// written reports a program that the script itself writes. It may be a copy of one that the script reads.
+// written reports a program that the script itself wrote, which may be a copy of a program that the script read.
 func (w *walker) written(name string, args []word, s *state, source string) {
 	if s.disk.changes() == 0 || !slices.ContainsFunc(w.fromDirs(name, s), s.disk.wrote) {
 		return
@@ -250,7 +250,7 @@ func (w *walker) noteWrite(e policy.Effect, s *state) {
 func (w *walker) variableRuns(name string, v value, s *state) {
 	dangerous := policy.IsDangerousEnv(name)
 	if dangerous {
-		s.disk.runs() // programs do more
+		s.disk.runs() // other programs may remove directories
 	}
 	function := strings.HasPrefix(name, "BASH_FUNC_")
 	locale := listed("LANG LC_ALL LC_CTYPE", name) && !(v.known() && plainLocale.MatchString(v.text))
@@ -268,7 +268,6 @@ func (w *walker) variableRuns(name string, v value, s *state) {
 	}
 }
 
-// fileOfGit adds a file or directory that git takes from a variable.
 func (w *walker) fileOfGit(name string, v value, s *state) {
 	traces := strings.HasPrefix(name, "GIT_TRACE")
 	switch {
@@ -280,8 +279,8 @@ func (w *walker) fileOfGit(name string, v value, s *state) {
 	}
 }
 
-// mayRun follows a text that a program may run. Only ask and deny rules see its effects. What it may
-// write is marked on the disk.
+// mayRun follows a text that a program may run. Only ask and deny rules see its effects. What it may write is marked
+// on the disk.
 func (w *walker) mayRun(text string, s *state) {
 	said, printed := w.said, w.printed
 	w.suspects++
@@ -294,7 +293,7 @@ func (w *walker) mayRun(text string, s *state) {
 	w.said, w.printed = said, printed
 }
 
-// parsingNames are variables that change how shells parse text or what names match. plainLocale are harmless locales.
+// parsingNames are variables that change how shells parse text or match names. plainLocale matches harmless locales.
 const parsingNames = "POSIXLY_CORRECT POSIX_PEDANTIC SHELLOPTS BASHOPTS BASH_COMPAT BASH_CMDS BASH_ALIASES PS4 GLOBIGNORE LOCPATH"
 
 var plainLocale = regexp.MustCompile(`^(?i:|C|POSIX|en_[A-Z]+|.*\.utf-?8)$`)

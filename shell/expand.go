@@ -42,7 +42,7 @@ func (w *walker) plainParam(name string, b *builder, s *state, quoted bool) {
 	default:
 		v := w.parameter(name, s)
 		if w.steps -= len(v.text) / 64; w.steps <= 0 {
-			v = unknown() // long values, used often, take time
+			v = unknown() // long values that are used often take too much time
 		}
 		b.value(v, quoted, s)
 	}
@@ -75,7 +75,6 @@ const (
 		"LINES BASH_ALIASES BASH_CMDS PATH SHELL BASH_LOADABLES_PATH"
 )
 
-// setByShell reports whether the shell itself changes a variable.
 func setByShell(name string) bool { return listed(shellNames, name) || listed(numericNames, name) }
 
 func (w *walker) oddExpansion(p *syntax.ParamExp, s *state) string {
@@ -93,7 +92,7 @@ func (w *walker) oddExpansion(p *syntax.ParamExp, s *state) string {
 	return ""
 }
 
-// computesName reports whether an expansion is of another variable than it names.
+// computesName reports whether an expansion reads another variable than the one that it names.
 func computesName(p *syntax.ParamExp) bool {
 	other := p.Param == nil || p.NestedParam != nil || p.Flags != nil
 	indirect := p.Excl && !keys(p) || p.Names != 0
@@ -132,7 +131,7 @@ func (w *walker) expansion(p *syntax.ParamExp, b *builder, s *state, quoted bool
 	case '-', '=', '+':
 		w.substitute(p, v, set, b, s, quoted)
 	case '?':
-		w.wordInside(p.Exp.Word, s) // bash ends if there is no value
+		w.wordInside(p.Exp.Word, s) // bash ends if the variable has no value
 		b.value(v, quoted, s)
 	case '#', '%':
 		pattern := w.wordInside(p.Exp.Word, s)
@@ -199,7 +198,7 @@ func (w *walker) substitute(p *syntax.ParamExp, v value, set answer, b *builder,
 		w.join(s, branch)
 		b.unknown(quoted && !mayBeNone(p.Exp.Word))
 	case !instead:
-		w.wordInside(p.Exp.Word, w.fork(s)) // its effects are reported anyway
+		w.wordInside(p.Exp.Word, w.fork(s)) // the effects are reported even if bash uses another value
 		b.value(v, quoted, s)
 	case assigns:
 		text := w.wordInside(p.Exp.Word, s)
@@ -282,7 +281,7 @@ func (w *walker) expansionParts(p *syntax.ParamExp, s *state) {
 func (w *walker) mayStop(s *state) {
 	failed := w.fork(s)
 	for name, v := range *s.vars.entries {
-		if v.value = unknown(); len(w.calls)+w.overridden > 0 { // locals get their previous value
+		if v.value = unknown(); len(w.calls)+w.overridden > 0 { // locals regain their previous values
 			w.put(failed, name, v)
 		}
 	}
@@ -315,7 +314,7 @@ func (w *walker) positional(separate bool, b *builder, s *state, quoted bool) {
 
 func (b *builder) separate(before, after word, one bool) {
 	if one && after.many {
-		b.unknown(true) // without arguments there is no separator
+		b.unknown(true) // no separator without arguments
 	}
 	if one {
 		b.literal(" ", true)

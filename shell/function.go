@@ -7,15 +7,15 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// call is a function being followed; a recursive one until entry and exit states no longer change.
+// call is a function being followed; a recursive one, until its entry and exit states no longer change.
 type call struct {
 	body     *syntax.Stmt
 	entry    *state // state at the start of the body, for all its calls
-	exit     *state // state at its end, as far as followed; nil = none yet
+	exit     *state // state at its end as far as followed; nil = not reached yet
 	returns  *state // states of returns in this iteration
 	recursed bool   // it has called itself
-	again    bool   // with something new
-	apart    *call  // the same call, seen from a separate process
+	again    bool   // entry or exit changed in this iteration
+	apart    *call  // the same call, as seen from a separate process
 }
 
 func (w *walker) callFunction(body *syntax.Stmt, args []word, s *state, source string) {
@@ -70,7 +70,7 @@ func (w *walker) recurse(c *call, args []word, s *state) {
 	c.recursed = true
 	c.again = w.join(c.entry, w.entry(args, s)) || c.again
 	if c.exit == nil {
-		s.dead = true // it ends first without recursion
+		s.dead = true // the body ends first on a path without recursion
 		return
 	}
 	s.resume(w.fork(c.exit))
@@ -79,11 +79,11 @@ func (w *walker) recurse(c *call, args []word, s *state) {
 func (w *walker) leaveFunction(args []word, s *state) {
 	w.changes++
 	if len(w.calls) == 0 {
-		return // outside of functions it does nothing
+		return // no effect outside of functions
 	}
 	c := w.calls[len(w.calls)-1]
 	if c.apart != nil {
-		s.dead = true // it ends the subshell
+		s.dead = true // ends the subshell
 		return
 	}
 	w.joinInto(&c.returns, s)
@@ -100,7 +100,7 @@ func plainStatus(args []word) bool {
 	return number && len(args) == 1 && !args[0].many
 }
 
-// trap follows a text that may run anywhere from here on.
+// trap follows a trap, which may run at any later point of the script.
 func (w *walker) trap(args []word, s *state, source string) {
 	if len(args) > 0 && args[0].is("--") {
 		args = args[1:]
@@ -121,7 +121,7 @@ func (w *walker) trap(args []word, s *state, source string) {
 	if !slices.ContainsFunc(args[1:], func(signal word) bool { return !signal.known() || !listed("EXIT 0", signal.text) }) {
 		return
 	}
-	// A signal must not change what follows.
+	// A signal must not change the state of what follows.
 	changes := w.changes
 	w.runTrap(args[0].text, s)
 	if w.changes != changes {
@@ -135,7 +135,6 @@ func (w *walker) runTraps(s *state) {
 	}
 }
 
-// runTrap follows a trap in all possible states.
 func (w *walker) runTrap(text string, s *state) {
 	now := w.fork(s)
 	now.dead, now.jobless = false, true

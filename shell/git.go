@@ -10,11 +10,11 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// maxAliases bounds how often one analysis asks for aliases of git.
+// maxAliases limits how many aliases of git one analysis looks up.
 const maxAliases = 16
 
-// aliased follows the aliases that git may take for a command that it does not have: of its
-// options and of its configuration (git-config(1), alias.*).
+// aliased follows the aliases that git may use for a command that it does not have: those of its options and of its
+// configuration (git-config(1), alias.*).
 func (w *walker) aliased(args []word, c *programs.Command, s *state, source string) {
 	if c.Alias <= 0 || c.Alias >= len(args) || slices.Contains(w.aliases, args[c.Alias].text) {
 		return
@@ -34,7 +34,7 @@ func (w *walker) aliased(args []word, c *programs.Command, s *state, source stri
 	}
 	for _, dir := range dirs {
 		if w.foreign(w.resolve(dir)) {
-			dir = "/" // a call may have made that repository; repository reports it
+			dir = "/" // a call may have created that repository; repository reports it
 		}
 		if w.asked++; w.asked > maxAliases {
 			w.opaque("too many words may be aliases of git", source)
@@ -44,15 +44,15 @@ func (w *walker) aliased(args []word, c *programs.Command, s *state, source stri
 		switch {
 		case err != nil:
 			w.opaque("`git "+name+"` may be an alias, and git's configuration cannot be read: "+err.Error(), source)
-			w.asked = maxAliases // it may have taken long
+			w.asked = maxAliases // the lookup may have taken long
 		case text != "":
 			w.alias(value{text: text}, args, c.Alias, s, source)
 		}
 	}
 }
 
-// alias follows one alias, whose name is args[at]. One that begins with "!" is a script of sh,
-// started at the top of the repository, if there is one; another has more words of git.
+// alias follows one alias, whose name is args[at]. One that begins with "!" is a script for sh, which starts at the
+// top of the repository if there is one. Another one is replaced by its words.
 func (w *walker) alias(v value, args []word, at int, s *state, source string) {
 	script, isScript := strings.CutPrefix(v.text, "!")
 	switch {
@@ -76,7 +76,7 @@ func (w *walker) alias(v value, args []word, at int, s *state, source string) {
 	}
 }
 
-// repository reports that git may use another configuration than the workspace's.
+// repository reports that git may use configuration from outside of the workspace's.
 func (w *walker) repository(s *state, source string) {
 	if s.dirs == nil {
 		w.code("`git` runs in a directory known only when it runs", source)
@@ -95,11 +95,11 @@ func (w *walker) repository(s *state, source string) {
 	}
 }
 
-// namedRepository handles repositories and REVISION:PATH in git's words.
+// namedRepository handles repositories and REVISION:PATH among git's arguments.
 func (w *walker) namedRepository(args []word, s *state, source string) {
 	for _, a := range args {
 		if strings.HasPrefix(a.text, "--batch") {
-			w.add(policy.Effect{Kind: policy.Read, Unknown: true, Source: source}) // cat-file reads names from its input
+			w.add(policy.Effect{Kind: policy.Read, Unknown: true, Source: source}) // cat-file reads names from its standard input
 		}
 		if _, path, ok := strings.Cut(a.text, ":"); ok && a.known() {
 			if _, name, magic := strings.Cut(path, ")"); magic && path[0] == '(' { // :(top)NAME
@@ -124,7 +124,7 @@ func (w *walker) changedRepository(dir string, s *state) bool {
 	return false
 }
 
-// foreign reports whether git may find another repository than the workspace's.
+// foreign reports whether git may find a repository other than the workspace's.
 func (w *walker) foreign(dir string) bool {
 	var asked []string
 	found, known := false, false

@@ -12,13 +12,13 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// neutralPaths store nothing.
+// neutralPaths discard what is written.
 var neutralPaths = map[string]bool{
 	"/dev/null": true, "/dev/tty": true, "/dev/zero": true, "/dev/random": true, "/dev/urandom": true, "/dev/full": true,
-	procSubst: true, // nothing else opens it; see redirect
+	procSubst: true, // no other process opens it; see redirect
 }
 
-// path adds the effect of a redirection. Of a name known in part rules see what is known.
+// path adds the effect of a redirection. If only the prefix of the name is known, rules match that.
 func (w *walker) path(kind programs.Kind, wd word, s *state, source string) {
 	prefix := wd.prefix()
 	if wd.glob && wd.text != "" {
@@ -80,7 +80,7 @@ func (w *walker) operandPath(o programs.Operand, s *state, source string) {
 	}
 }
 
-// listing returns the Part of an operand: of what is certainly no directory there are only attributes to list.
+// listing returns the Part of an operand. A path that is certainly no directory has only attributes to list.
 func (w *walker) listing(o programs.Operand, e policy.Effect, s *state) string {
 	whole := o.Tree || s.disk.wrote(e.Path) || s.disk.wrote(e.Canonical)
 	if o.Part == policy.PartNames && !whole && w.isFile(e.Canonical) {
@@ -129,9 +129,9 @@ const procDir = "/proc"
 type procKind int
 
 const (
-	procPlain     procKind = iota // the same file for all
-	procAny                       // any file of the machine
-	procDirectory                 // with entries for files of processes
+	procPlain     procKind = iota // the same file for every process
+	procAny                       // may be any file of the machine
+	procDirectory                 // has entries for files of processes
 	procCwd
 	procRoot
 	procInput
@@ -143,7 +143,7 @@ var (
 	procOwn   = map[string]procKind{"cwd": procCwd, "root": procRoot, "fd/0": procInput, "fd/1": procOutput, "fd/2": procOutput}
 )
 
-// devLinks are names in /dev that lead into /proc, whether they are links or not.
+// devLinks are names in /dev that lead into /proc, whether or not they are links on this machine.
 var devLinks = map[string]string{"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1", "/dev/stderr": "/proc/self/fd/2"}
 
 func inProc(canonical string) bool { return paths.Within(canonical, procDir) }
@@ -220,7 +220,7 @@ func (w *walker) procEffects(kind policy.Kind, asked, below string, s *state, yi
 	case found == procAny:
 		w.opaque("a path through /proc may lead to any file", asked)
 	case found == procInput && kind == policy.Read, found == procOutput && kind == policy.Write:
-		return true // what is open was judged when it was opened
+		return true // the open file was judged when it was opened
 	case found == procInput || found == procOutput:
 		w.opaque("an open file is opened again, for something else", asked)
 	case found == procCwd && s.dirs == nil:
@@ -241,7 +241,7 @@ func (w *walker) procEffects(kind policy.Kind, asked, below string, s *state, yi
 	return yield(e)
 }
 
-// guardProc reports that an unknown path or a tree may reach any file through /proc.
+// guardProc reports an unknown path or a tree that may reach any file through /proc.
 func (w *walker) guardProc(o programs.Operand, s *state, source string) {
 	if !o.Word.Dynamic && (!o.Tree || o.Part == policy.PartNames) {
 		return
@@ -282,7 +282,7 @@ func (s *state) named(text string) (raws []string) {
 	return raws
 }
 
-// canonicalPath returns paths through /dev into /proc by their name there.
+// canonicalPath replaces paths in /dev that lead into /proc.
 func (w *walker) canonicalPath(raw string) string {
 	canonical := w.resolve(raw)
 	if !strings.HasPrefix(canonical, "/dev/") {

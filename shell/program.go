@@ -49,7 +49,7 @@ func (w *walker) program(args []word, s *state, source string) {
 	w.files(&c, args, s, source)
 }
 
-// fed shows ask and deny rules code on standard input like the text of -c. Of an unknown program it may be code.
+// fed applies ask and deny rules to code on standard input. The input of an unknown program may be code.
 func (w *walker) fed(c *programs.Command, s *state, source string) {
 	if text := s.input + w.held; c.Feeds && text != "" {
 		argv := append(unknownProgram(1), policy.Word{Text: text})
@@ -63,12 +63,11 @@ func (w *walker) fed(c *programs.Command, s *state, source string) {
 func (w *walker) startShells(args []word, runs []programs.Run, s *state, source string) {
 	for _, run := range runs {
 		if len(run.Argv) > 0 && run.Language == "" && programs.Parse(run.Argv).Through {
-			w.start(args, run, s, source) // what a shell runs is known
+			w.start(args, run, s, source) // the command that a shell runs is known
 		}
 	}
 }
 
-// parsed reads the arguments of a program.
 func parsed(args []word) (argv []policy.Word, c programs.Command) {
 	argv = policyWords(args)
 	c = programs.Parse(argv)
@@ -76,14 +75,14 @@ func parsed(args []word) (argv []policy.Word, c programs.Command) {
 		return argv, c
 	}
 	for i, a := range args {
-		argv[i].Many = argv[i].Many || a.glob // one of the names may be the program
+		argv[i].Many = argv[i].Many || a.glob // a matching name may be the program
 	}
 	return argv, programs.Parse(argv)
 }
 
 func hasGlob(a word) bool { return a.glob }
 
-// unnamedFiles adds the files of a program that are not among its arguments.
+// unnamedFiles adds the files that a program uses without an argument naming them.
 func (w *walker) unnamedFiles(c *programs.Command, s *state, source string) {
 	if c.Name == "nohup" && s.shown {
 		w.operandPath(programs.Operand{Word: policy.Word{Text: "nohup.out"}, Kind: programs.Write}, s, source)
@@ -93,7 +92,7 @@ func (w *walker) unnamedFiles(c *programs.Command, s *state, source string) {
 	}
 }
 
-// files adds what a program does with the files and hosts among its arguments.
+// files adds the effects of a program on the files and hosts among its arguments.
 func (w *walker) files(c *programs.Command, args []word, s *state, source string) {
 	c.AddStarted()
 	suspects := c.Suspects
@@ -139,8 +138,7 @@ func (w *walker) operands(c *programs.Command, args []word, s *state, source str
 	}
 }
 
-// brought returns the Part of an operand: of the workspace itself the files that a command brings. They are asked about if one
-// may be its repository.
+// brought returns the Part of an operand: for the workspace, the files that a command brings, maybe into .git.
 func (w *walker) brought(c *programs.Command, o programs.Operand, s *state, source string) string {
 	if !c.BringsTo(o) || !slices.Contains(w.fromDirs(o.Word.Text, s), w.workspace) {
 		return o.Part
@@ -174,7 +172,7 @@ func (w *walker) treesWritten(c *programs.Command, s *state) {
 	}
 }
 
-// fromPipe adds possible effects for names piped to xargs.
+// fromPipe adds possible effects on the names piped to xargs.
 func (w *walker) fromPipe(s *state, source string) {
 	for i, name := range strings.Fields(s.input) {
 		if i < maxNames {
@@ -248,7 +246,7 @@ func (w *walker) matches(out []policy.Word, pattern string, s *state) []policy.W
 	return out
 }
 
-// parents matches patterns that match .. in dash.
+// parents matches patterns that match ".." in dash.
 var parents = regexp.MustCompile(`(?:^|/)\.[.*?[]`)
 
 func (w *walker) made(pattern string, s *state) (names []string) {
@@ -283,7 +281,6 @@ func operandText(name string) string {
 	return name
 }
 
-// suspect adds possible effects of the words of an unknown program.
 func (w *walker) suspect(args []policy.Word, s *state, source string) {
 	for _, a := range args {
 		for _, text := range programs.MayBePaths(a.Text) {

@@ -37,7 +37,7 @@ func (w *walker) redirect(r *syntax.Redirect, s *state) {
 	w.target(r.Op, wd, s, w.text(r))
 }
 
-// descriptor reports descriptors that the shell itself sets.
+// descriptor reports descriptors that the shell itself uses.
 func (w *walker) descriptor(r *syntax.Redirect) {
 	if strings.HasPrefix(r.N.Value, "{") {
 		w.opaque("a redirection sets a variable", w.text(r))
@@ -55,14 +55,14 @@ func (w *walker) document(doc *syntax.Word, s *state) string {
 	return b.raw.String()
 }
 
-// endOfDocument checks that a here-document ends where bash ends it: at the first line that is its delimiter.
+// endOfDocument checks that bash ends a here-document at the same line: the first that equals its delimiter.
 func (w *walker) endOfDocument(r *syntax.Redirect) {
 	found := delimiters.FindStringSubmatch(w.text(r.Word))
 	ok, body, rest := found != nil, "", ""
 	if from := int(r.Word.End().Offset()); r.Hdoc == nil {
 		_, rest, _ = strings.Cut(w.source[min(from, len(w.source)):], "\n")
 		body, _, _ = strings.Cut(rest, "\n")
-		rest = "" // other documents may come first
+		rest = "" // other documents may precede it
 		ok = ok && strings.Contains(w.source[min(from, len(w.source)):], "\n")
 	} else {
 		body = w.text(r.Hdoc)
@@ -88,7 +88,7 @@ func (w *walker) target(op syntax.RedirOperator, wd word, s *state, source strin
 		return
 	}
 	if wd.dynamic && !wd.glob && mayBeSocket(wd.text) {
-		// It is reported after the file that is probably meant.
+		// It is reported after the more likely file.
 		defer w.add(policy.Effect{Kind: policy.Net, Source: source})
 	}
 	if wd.text == "" {
@@ -144,7 +144,7 @@ func (w *walker) mayFail(redirs []*syntax.Redirect, s *state) bool {
 	return false
 }
 
-// fromInput follows the known part of code on standard input for deny rules; the whole is unknown.
+// fromInput applies deny rules to the known part of code on standard input; the whole is unknown.
 func (w *walker) fromInput(s *state) {
 	text := s.input + w.held
 	if text == "" {
@@ -165,7 +165,7 @@ func (w *walker) isInput(a word, s *state) bool {
 	})
 }
 
-// feed notes the known text of a descriptor; first is standard input.
+// feed records the known text of a descriptor. first means standard input.
 func (w *walker) feed(text string, first bool, s *state) {
 	if first {
 		s.input = text
@@ -187,7 +187,7 @@ func (w *walker) say(args []word, s *state) {
 	}
 }
 
-// inputByDetour reports programs that read code from an open file by another name than /dev/stdin.
+// inputByDetour reports programs that read code from an open file under another name than /dev/stdin.
 func (w *walker) inputByDetour(args []word, s *state, source string) {
 	argv := policyWords(args)
 	found := false
@@ -209,7 +209,7 @@ func (w *walker) inputByDetour(args []word, s *state, source string) {
 	}
 }
 
-// scan records possible commands in a text that is not followed, for deny rules.
+// scan applies deny rules to commands that may be in a text that is not followed.
 func (w *walker) scan(text string) {
 	parts := func(r rune) bool { return strings.ContainsRune(";\n|&()`{}", r) }
 	for segment := range strings.FieldsFuncSeq(text, parts) {
@@ -230,7 +230,7 @@ func (w *walker) scanSegment(segment string) {
 
 var withoutQuotes = strings.NewReplacer(`'`, "", `"`, "", `\`, "")
 
-// spend charges a command. Beyond the bounds only deny rules see it.
+// spend charges a command to the limits. Beyond them, only deny rules see it.
 func (w *walker) spend(args []word, source string, wrapped int) bool {
 	if w.steps -= 1 + len(args)/4; w.steps > 0 && wrapped < maxInner {
 		return true
@@ -240,7 +240,7 @@ func (w *walker) spend(args []word, source string, wrapped int) bool {
 	return false
 }
 
-// unknownProgram starts a command of which any word may be a command.
+// unknownProgram returns a command of n words of which any may be a command.
 func unknownProgram(n int) []policy.Word {
 	return append(make([]policy.Word, 0, n+1), policy.Word{Text: "?"})
 }

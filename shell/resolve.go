@@ -15,14 +15,14 @@ import (
 
 // Resolver answers questions about the file system. All paths are absolute.
 type Resolver interface {
-	// Canonical resolves symbolic links as the kernel does. Missing components and what follows
-	// /proc/ are kept; "" is an error.
+	// Canonical resolves symbolic links as the kernel does, but keeps missing components and everything below /proc.
+	// It returns "" on an error.
 	Canonical(path string) string
-	// Glob lists at most limit names that match a pattern.
+	// Glob returns at most limit names that match a pattern, and whether these are all.
 	Glob(pattern string, limit int) (names []string, complete bool)
-	// Mode follows no link.
+	// Mode returns the mode of a file without following links.
 	Mode(path string) (fs.FileMode, error)
-	// GitAlias returns an alias of git's configuration in dir, "" if there is none.
+	// GitAlias returns an alias of git's configuration in dir, or "" if there is none.
 	GitAlias(dir, name string, env map[string]string) (string, error)
 }
 
@@ -31,7 +31,7 @@ type hostResolver struct{}
 // Host returns the resolver for the host's file system.
 func Host() Resolver { return hostResolver{} }
 
-// Canonical resolves like the file tools, so that one rule applies to both.
+// Canonical resolves paths like the file tools, so that one rule applies to both.
 func (hostResolver) Canonical(path string) string {
 	canonical, rest, outside, err := paths.ResolveOutside(path, procDir)
 	switch {
@@ -67,7 +67,7 @@ func matchIn(dir, part string, limit int) []string {
 		return []string{path}
 	}
 	part = widened(part)
-	f, err := os.Open(strings.TrimSuffix(dir, "/") + "/") // a pipe would block
+	f, err := os.Open(strings.TrimSuffix(dir, "/") + "/") // opening a pipe would block
 	if err != nil {
 		return nil
 	}
@@ -91,13 +91,13 @@ var (
 	plainSet = regexp.MustCompile(`^\[(?:[A-Za-z0-9_]|0-9)+\]$`)
 )
 
-// widened returns a pattern that matches at least what bash's does.
+// widened returns a pattern that matches at least what bash's pattern matches.
 func widened(pattern string) string {
 	if !strings.Contains(pattern, "[") {
 		return pattern
 	}
 	if strings.Contains(pattern, `\`) {
-		return "*" // quoted brackets are not distinguished
+		return "*" // whether the brackets are quoted is unknown
 	}
 	return brackets.ReplaceAllStringFunc(pattern, func(set string) string {
 		if plainSet.MatchString(set) {
@@ -133,10 +133,10 @@ func (w *walker) resolve(path string) string {
 	return canonical
 }
 
-// maxPath is PATH_MAX of limits.h(0p).
+// maxPath is PATH_MAX of limits.h(0p), in bytes.
 const maxPath = 4096
 
-// lookUp resolves a path with few system calls.
+// lookUp resolves a path with as few system calls as possible.
 func (w *walker) lookUp(path string) string {
 	i := strings.LastIndexByte(path, '/')
 	switch path[i+1:] {
@@ -176,7 +176,7 @@ func (w *walker) exists(path string) bool {
 	return err == nil
 }
 
-// isDir reports whether a path is a directory with these permissions.
+// isDir reports whether a path is a directory with at least these permissions.
 func (w *walker) isDir(path string, permitted fs.FileMode) bool {
 	mode, err := w.resolver.Mode(w.resolve(path))
 	return err == nil && mode.IsDir() && mode&permitted == permitted

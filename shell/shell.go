@@ -1,9 +1,9 @@
-// Package shell turns a bash script into what it can do: the programs it runs, the files and hosts
-// it names, the variables that commands see.
+// Package shell turns a bash script into its possible effects: the programs that it runs, the files and hosts that
+// they use, and the variables that they see.
 //
-// It is an abstract interpreter. It walks a script in bash's order with a state of which each part is known or
-// unknown, follows every branch, and repeats loops until nothing changes. Anything it does not understand, or that is
-// known only at run time, is an Opaque effect, which no rule can allow. It does not depend on rules.
+// It is an abstract interpreter. It walks a script in bash's order with a partly known state, follows every branch,
+// and repeats loops until nothing changes. Anything that it does not understand, or that is known only at run time,
+// is an Opaque effect, which no rule can allow. It knows no rules.
 package shell
 
 import (
@@ -19,27 +19,27 @@ import (
 	"github.com/toold/toold/shell/texts"
 )
 
-// Bounds of an analysis. What exceeds them is Opaque.
+// Limits of an analysis. What exceeds them is Opaque.
 const (
-	maxSteps  = 3000    // statements, with iterations
+	maxSteps  = 3000    // statements, counted in each iteration
 	maxDepth  = 60      // of nested syntax
 	maxInner  = 12      // nested scripts: bash -c, eval, functions
 	maxWords  = 1024    // of one command
 	maxBraces = 256     // alternatives of one word
-	maxItems  = 24      // iterations of a for loop that are followed one by one
+	maxItems  = 24      // iterations of a for loop followed one by one
 	maxDirs   = 8       // directories the shell may be in
 	maxGlob   = 200     // names of one pattern
-	maxPaths  = 1 << 18 // length of all paths
-	maxLinks  = 64      // symbolic links that are created or moved
-	maxNames  = 32      // trees whose names go through a pipe
-	maxTurns  = 3       // iterations that change directories
-	globSteps = 20      // the cost of a pattern
+	maxPaths  = 1 << 18 // total bytes of reported paths
+	maxLinks  = 64      // symbolic links created or moved
+	maxNames  = 32      // trees whose names a pipe carries
+	maxTurns  = 3       // iterations that change the directory
+	globSteps = 20      // steps that one pattern costs
 )
 
 // Options describe where scripts run.
 type Options struct {
 	Workspace string            // absolute and canonical
-	Env       map[string]string // of the commands; other variables are unset
+	Env       map[string]string // environment of the commands; other variables are unset
 	Resolver  Resolver          // nil = the host's file system
 }
 
@@ -47,7 +47,7 @@ type Options struct {
 type Analyser struct {
 	workspace string
 	env       map[string]string
-	vars      table[variable] // env, as initial state
+	vars      table[variable] // the initial state, from Env
 	resolver  Resolver
 }
 
@@ -64,14 +64,14 @@ func New(o Options) *Analyser {
 	return &Analyser{workspace: o.Workspace, env: o.Env, vars: vars, resolver: o.Resolver}
 }
 
-// Effects lists all that a script started in dir can do. The list is never empty.
+// Effects returns all possible effects of a script that starts in dir. The list is never empty.
 func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 	room := len(script) / 32
 	w := &walker{
 		Analyser: a, steps: maxSteps, paths: maxPaths, found: make([]policy.Effect, 0, 2*room), seen: make(map[uint64]bool, room),
 		touched: touched{names: make(map[string]bool)}, canonical: make(map[string]string, room), globs: make(map[string]globbed), scanned: make(map[string]struct{}), repositories: make(map[string]bool),
 	}
-	// The parser may panic on hostile text.
+	// The parser may panic on malicious input.
 	defer func() {
 		if r := recover(); r != nil {
 			w.suspects = 0
@@ -84,7 +84,7 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 		disk: &disk{},
 	}
 	if _, set := a.env["OLDPWD"]; !set {
-		s.left = s.dirs // cd - stays there
+		s.left = s.dirs // cd - stays in dir
 	}
 	w.script(script, s)
 	w.runTraps(s)
@@ -99,30 +99,30 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 
 type walker struct {
 	*Analyser
-	found    []policy.Effect // in order, each once
-	seen     map[uint64]bool // by hash
+	found    []policy.Effect // in order, without duplicates
+	seen     map[uint64]bool // hashes of found
 	steps    int             // remaining; at 0 the rest is Opaque
-	paths    int             // remaining length of reported paths
+	paths    int             // remaining bytes of reported paths
 	depth    int
 	inner    int
 	wrapped  int    // nesting of programs that run programs
 	hashes   bool   // an array may have non-numeric indexes
-	posix    bool   // another shell than bash runs the text, maybe without bash's builtins
+	posix    bool   // a shell other than bash runs the text, maybe without bash's builtins
 	xargs    int    // how many of wrapped are xargs
-	suspects int    // texts being followed that may not run
+	suspects int    // enclosing texts that may not run
 	beside   int    // processes that run concurrently with the statement
-	source   string // the text being followed
-	changes  int    // of variables, directories and functions so far
+	source   string // text being followed
+	changes  int    // number of changes to variables, directories and functions
 	first    []word // the first command; see idle
 
 	loops []*loop  // of this process
 	calls []*call  // of this process
-	exits []*state // states that continue with the next line
+	exits []*state // states that continue at the next line
 
-	aliases []string // of git, that are being followed
-	asked   int      // how often for an alias
+	aliases []string // git aliases being followed
+	asked   int      // number of git aliases looked up
 
-	overridden int // variables that are set for one command
+	overridden int // number of variables that are set for one command
 	touched    touched
 
 	said    string             // known output of the left side of a pipe
@@ -130,9 +130,9 @@ type walker struct {
 	told    strings.Builder    // known texts that the script keeps in variables and files
 	printed []programs.Operand // trees whose names the left side of a pipe prints
 
-	// Caches of the file system's answers, and of scanned texts.
+	// Caches of file system lookups and of scanned texts.
 	canonical    map[string]string
-	repositories map[string]bool // whether git finds a foreign repository there
+	repositories map[string]bool // whether git finds a foreign repository in a directory
 	globs        map[string]globbed
 	scanned      map[string]struct{}
 }
@@ -144,7 +144,7 @@ type globbed struct {
 
 func listed(words, text string) bool { return programs.IsField(words, text) }
 
-// idle is the command for a script without effects.
+// idle returns the command that stands for a script without effects.
 func (w *walker) idle() []policy.Word {
 	if len(w.first) > 0 && listed("exit return break continue shift wait : true false", w.first[0].text) {
 		return policyWords(w.first)
@@ -152,7 +152,7 @@ func (w *walker) idle() []policy.Word {
 	return []policy.Word{{Text: ":"}}
 }
 
-// script follows a text up to a syntax error, as bash does.
+// script follows a text until a syntax error, as bash does.
 func (w *walker) script(text string, s *state) {
 	veiled := text
 	if w.inner == 0 {
@@ -167,7 +167,7 @@ func (w *walker) script(text string, s *state) {
 	}
 	text = strings.ToValidUTF8(veiled[:min(len(veiled), texts.MaxScript)], "?") // refused texts are scanned, too
 	if n := texts.DeepAt(text); n >= 0 {
-		w.scan(text[n:]) // deep nesting would overflow the parser
+		w.scan(text[n:]) // deeper nesting would overflow the parser's stack
 		text = text[:n]
 	}
 	if w.inner > 0 {
@@ -190,7 +190,7 @@ func (w *walker) parse(text string, s *state) {
 	w.exits = nil
 	each := func(stmt *syntax.Stmt, err error) bool {
 		if over {
-			return false // the parser reports its last error even after a stop
+			return false // the parser reports its last error even after it was stopped
 		}
 		if err != nil {
 			_, problem, _ := strings.Cut(err.Error(), ": ") // without its position
@@ -215,7 +215,7 @@ func (w *walker) parse(text string, s *state) {
 		}
 		return !over
 	}
-	parser.StmtsSeq(strings.NewReader(text))(each) // a range statement would panic at a report after its end
+	parser.StmtsSeq(strings.NewReader(text))(each) // ranging over it would panic if the parser reports an error after the loop ended
 	w.nextLine(s)
 	w.exits = exits
 }
@@ -248,10 +248,9 @@ func (w *walker) enter() bool {
 
 func (w *walker) leave() { w.depth-- }
 
-// seed is random, so that no script can choose effects with equal hashes.
+// seed is random, so that no script can construct effects with equal hashes.
 var seed = sync.OnceValue(maphash.MakeSeed)
 
-// hashOf omits the source of an effect.
 func hashOf(e *policy.Effect) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed())
@@ -275,22 +274,20 @@ func (w *walker) add(e policy.Effect) {
 	}
 }
 
-// opaque adds an effect that is not understood.
 func (w *walker) opaque(why, source string) { w.unfollowed(policy.Effect{Why: why, Source: source}) }
 
-// code reports that a named program runs unknown code.
 func (w *walker) code(why, source string) {
 	w.unfollowed(policy.Effect{Why: why, Source: source, Code: true})
 }
 
-// unfollowed adds an effect that in a text that may not run is none.
+// unfollowed adds an effect, except in a text that may not run.
 func (w *walker) unfollowed(e policy.Effect) {
 	if e.Kind = policy.Opaque; w.suspects == 0 {
 		w.add(e)
 	}
 }
 
-// untold reports a command that is not known: it may be among the texts that the script keeps.
+// untold reports an unknown command, which may be any text that the script keeps.
 func (w *walker) untold(why, source string) {
 	w.opaque(why, source)
 	w.scanTold()

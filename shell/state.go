@@ -8,7 +8,7 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// state is what is known at one point of a script. join handles every field; a test checks that.
+// state is what is known at one point of a script. join handles every field, which a test checks.
 type state struct {
 	dead       bool // unreachable; joining it changes nothing
 	vars       table[variable]
@@ -16,21 +16,21 @@ type state struct {
 	params     params
 	locals     table[local]       // of the current function
 	dirs       []string           // nil = unknown
-	failed     []string           // directories if the last command failed; nil = the same
+	failed     []string           // directories if the last command failed; nil = same as dirs
 	left       []string           // possible values of OLDPWD; nil = unknown
 	split      bool               // IFS may have changed
 	noglobs    bool               // nullglob may be set
 	closed     bool               // a descriptor may have been closed
-	strange    bool               // unknown variables may be set
+	strange    bool               // variables that are not known may be set
 	jobless    bool               // $! may be empty
 	input      string             // known standard input of the next command
 	shown      bool               // standard output may be a terminal
 	pipedNames []programs.Operand // trees whose names are on standard input
 	traps      []string           // of this process
-	disk       *disk              // shared by all forks
+	disk       *disk              // shared by all forks of the state
 }
 
-// function has no body if it may be one of several, or none.
+// function has no body if it may be one of several, or undefined.
 type function struct{ body *syntax.Stmt }
 
 type params struct {
@@ -40,11 +40,11 @@ type params struct {
 
 type local struct {
 	before variable
-	unset  bool // it did not exist
+	unset  bool // it did not exist before
 	unsure bool // it may not be local
 }
 
-// touched is what has changed since a trap was set, which may run at any time.
+// touched is what has changed since a trap was set, since the trap may run at any time.
 type touched struct {
 	armed        bool
 	names        map[string]bool // functions as "f()"
@@ -57,7 +57,7 @@ func (w *walker) fork(s *state) *state {
 	return &c
 }
 
-// join makes s the union of both states, and reports a change.
+// join makes s the union of both states, and reports whether that changed s.
 func (w *walker) join(s, o *state) (changed bool) {
 	if o == nil || o.dead {
 		return false
@@ -101,7 +101,7 @@ func joinList[T comparable](s *[]T, o []T) (changed bool) {
 	}
 	for _, x := range o {
 		if !slices.Contains(*s, x) {
-			*s = append(slices.Clip(*s), x) // forks share it
+			*s = append(slices.Clip(*s), x) // forks share the array
 			changed = true
 		}
 	}
@@ -154,7 +154,7 @@ func (p *params) join(o params) (changed bool) {
 	return changed
 }
 
-// joinDirs adds possible directories; nil is any directory.
+// joinDirs adds possible directories; nil means any.
 func joinDirs(s *[]string, o []string) (changed bool) {
 	if *s == nil {
 		return false
@@ -166,7 +166,7 @@ func joinDirs(s *[]string, o []string) (changed bool) {
 	return changed
 }
 
-// fail continues after a failed command.
+// fail continues with the state after a failed command.
 func (s *state) fail() {
 	if len(s.failed) > 0 {
 		s.dirs = s.failed
@@ -174,7 +174,7 @@ func (s *state) fail() {
 	s.failed = nil
 }
 
-// settle continues whether or not the last command failed.
+// settle continues with the union of success and failure of the last command.
 func (s *state) settle() {
 	if len(s.failed) > 0 {
 		joinDirs(&s.dirs, s.failed)
@@ -217,14 +217,14 @@ func (w *walker) drop(s *state, name string) {
 	w.touch(name)
 }
 
-// alongside follows a process that runs concurrently.
+// alongside follows a concurrent process.
 func (w *walker) alongside(s *state, walk func(*state)) {
 	w.beside++
 	w.apart(s, walk)
 	w.beside--
 }
 
-// apart follows a subshell: only its changes on the disk remain.
+// apart follows a subshell: only its changes to the disk remain.
 func (w *walker) apart(s *state, walk func(*state)) {
 	loops, calls, exits, armed := w.loops, w.calls, w.exits, w.touched.armed
 	w.loops, w.exits, w.touched.armed = nil, nil, false

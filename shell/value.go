@@ -12,8 +12,8 @@ type value struct {
 	dynamic bool
 	glob    bool // text is a pattern of file names
 	number  bool // unknown; implies dynamic
-	orEmpty bool // may be empty
-	fresh   bool // a path made by mktemp, or empty; implies dynamic
+	orEmpty bool
+	fresh   bool // path made by mktemp, or empty; implies dynamic
 }
 
 func unknown() value    { return value{dynamic: true} }
@@ -38,7 +38,7 @@ func (v value) or(o value) value {
 func (v value) mayBeEmpty() bool   { return v.orEmpty || v == value{} }
 func (v value) freshOrEmpty() bool { return v.fresh || v == value{} }
 
-// variable is a value with attributes that may be set.
+// variable is a value with its attributes.
 type variable struct {
 	value
 	readonly bool
@@ -66,16 +66,16 @@ func isInteger(s string) bool {
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// table is a map that is copied when a shared one changes.
+// table is a map with copy on write.
 type table[T comparable] struct {
 	entries *map[string]T
-	shared  *bool // set once another table has the same entries
+	shared  *bool // set once another table uses the same map
 }
 
 func newTable[T comparable]() table[T] { return table[T]{entries: &map[string]T{}, shared: new(bool)} }
 
 func (t *table[T]) share() table[T] {
-	if !*t.shared { // shared tables are read-only
+	if !*t.shared { // shared maps are read-only
 		*t.shared = true
 	}
 	return table[T]{entries: t.entries, shared: t.shared}

@@ -12,13 +12,13 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// word is one word, unless many is set, after all expansions but those of patterns.
+// word is one word after all expansions except patterns; any number of words if many is set.
 type word struct {
 	text    string // the known prefix if dynamic
 	dynamic bool
 	many    bool // any number of words, or none; implies dynamic or glob
 	number  bool // unknown; implies dynamic
-	orEmpty bool // may be empty
+	orEmpty bool
 	fresh   bool
 	glob    bool // a pattern, with quoted characters escaped
 }
@@ -34,10 +34,8 @@ func (wd word) value() value {
 func (wd word) known() bool         { return !wd.dynamic && !wd.glob }
 func (wd word) is(text string) bool { return wd.known() && wd.text == text }
 
-// several reports whether the word may become several, or none.
 func (wd word) several() bool { return wd.many || wd.glob }
 
-// prefix returns the known text at the beginning.
 func (wd word) prefix() string {
 	if wd.glob {
 		return literalPrefix(wd.text)
@@ -81,7 +79,7 @@ func (w *walker) words(list []*syntax.Word, s *state) []word {
 	return out
 }
 
-// single expands a word where exactly one is allowed.
+// single expands a word where bash allows exactly one.
 func (w *walker) single(wd *syntax.Word, s *state) word {
 	out := w.word(wd, s)
 	switch {
@@ -186,7 +184,7 @@ func (w *walker) assignmentTilde(text string, alone bool, b *builder, s *state) 
 	return true
 }
 
-// tilde expands ~ and ~/ only.
+// tilde expands only ~ and ~/.
 func (w *walker) tilde(text string, alone bool, b *builder, s *state) {
 	rest, slash := strings.CutPrefix(text[1:], "/")
 	home := s.get("HOME")
@@ -258,13 +256,13 @@ func (w *walker) doubleQuoted(p *syntax.DblQuoted, b *builder, s *state) {
 
 var temporary = regexp.MustCompile(`^mktemp( (-[dq]+|--directory|--quiet|-d?t [\w.]+|/tmp/[\w.]+))*( 2> ?/dev/null)?$`)
 
-// lookups print the path of a program.
+// lookups matches commands that print the path of a program.
 var lookups = regexp.MustCompile(`^(?:(?:which|type -P) ([\w.+-]+)|command -v ((?:python|node|pip|go|cargo|java|php|ruby|perl)[\d.]*))(?: 2> ?/dev/null)?$`)
 
-// counts print a number or nothing.
+// counts matches commands that print a number or nothing.
 var counts = regexp.MustCompile(`^(?:wc -[clmw](?: ?< ?"?[\w./$-]+"?)?|nproc|getconf _NPROCESSORS_ONLN|date \+%s|id -[gu])(?: 2> ?/dev/null)?$`)
 
-// prints returns the known output of a substitution.
+// prints returns the known output of a command substitution.
 func (w *walker) prints(p *syntax.CmdSubst, s *state) value {
 	text := strings.Trim(w.text(p), "$()` ")
 	if len(p.Stmts) != 1 {
@@ -294,7 +292,7 @@ func (w *walker) prints(p *syntax.CmdSubst, s *state) value {
 	return unknown()
 }
 
-// lookup returns the path of a program that is found in system directories.
+// lookup returns the path of a program in the system directories.
 func (w *walker) lookup(program, path string) value {
 	for _, dir := range filepath.SplitList(path) {
 		file := dir + "/" + program
@@ -337,7 +335,7 @@ func (w *walker) process(p *syntax.ProcSubst, b *builder, s *state) {
 	w.alongside(s, func(sub *state) { w.stmts(p.Stmts, sub) })
 	w.feed(w.said, false, s)
 	if w.said = said; len(p.Stmts) == 0 {
-		b.unknown(false) // bash does not expand it
+		b.unknown(false) // not expanded by bash
 		return
 	}
 	b.literal(procSubst, true)

@@ -11,10 +11,10 @@ import (
 	"github.com/toold/toold/tools/argument"
 )
 
-// alias is another agent's name for a tool. Policy and journal use the tool's own name.
+// alias is another agent's name for a tool. Policy and journal use the canonical name.
 type alias struct {
 	tool string
-	// adapt converts the arguments; nil: none are converted.
+	// adapt converts the arguments; nil: no conversion.
 	adapt func([]strict.Member) ([]strict.Member, error)
 }
 
@@ -67,7 +67,7 @@ func (a adapted) Build(args json.RawMessage) (Invocation, error) {
 	return a.Tool.Build(text)
 }
 
-// Location is that of the arguments from which Build builds.
+// Location returns the location for the converted arguments, as Build does.
 func (a adapted) Location(args json.RawMessage) ([]string, bool) {
 	located, ok := a.Tool.(Located)
 	text, err := a.convert(args)
@@ -77,7 +77,6 @@ func (a adapted) Location(args json.RawMessage) ([]string, bool) {
 	return located.Location(text)
 }
 
-// convert returns the arguments in the tool's own form.
 func (a adapted) convert(args json.RawMessage) (json.RawMessage, error) {
 	members, err := argument.Object(args)
 	if err != nil {
@@ -104,13 +103,13 @@ func add(members []strict.Member, name, value string, others ...string) []strict
 	return append(members, strict.Member{Name: name, Quoted: []byte(`"` + name + `"`), Value: []byte(value)})
 }
 
-// numbered requests line numbers, the default of Read, and removes offset 0, the first line of Read.
+// numbered adds the defaults of Read: line numbers. It removes offset 0, which means the first line in Read.
 func numbered(members []strict.Member) ([]strict.Member, error) {
 	members = slices.DeleteFunc(members, func(m strict.Member) bool { return m.Name == "offset" && string(m.Value) == "0" })
 	return add(members, "numbered", "true", "encoding"), nil
 }
 
-// filesOnly requests the paths of files, the default of Grep.
+// filesOnly adds the default of Grep: only paths of files.
 func filesOnly(members []strict.Member) ([]strict.Member, error) {
 	return add(members, "mode", `"files"`, "output_mode"), nil
 }
@@ -122,7 +121,7 @@ func everyName(members []strict.Member) ([]strict.Member, error) {
 	return add(members, "pattern", `"*"`), nil
 }
 
-// scriptOf converts a command that is a list of words to a script.
+// scriptOf converts a command given as a list of words to a script.
 func scriptOf(members []strict.Member) ([]strict.Member, error) {
 	members = slices.DeleteFunc(members, func(m strict.Member) bool {
 		switch value := string(m.Value); m.Name {
@@ -150,7 +149,6 @@ func scriptOf(members []strict.Member) ([]strict.Member, error) {
 	return members, nil
 }
 
-// commandLine returns the script that words pass to a shell, else each word quoted.
 func commandLine(words []*string) string {
 	shells := []string{"bash", "sh", "/bin/bash", "/bin/sh", "/usr/bin/bash", "/usr/bin/sh"}
 	isScript := len(words) == 3 && (*words[1] == "-c" || *words[1] == "-lc")
@@ -164,7 +162,7 @@ func commandLine(words []*string) string {
 	return strings.Join(quoted, " ")
 }
 
-// Quote returns a word as bash reads it back, in quotes if a character may be special.
+// Quote returns a word as bash reads it: in single quotes if a character may be special.
 func Quote(word string) string {
 	if word != "" && !strings.ContainsFunc(word, special) {
 		return word

@@ -9,15 +9,15 @@ import (
 	"github.com/toold/toold/internal/spell"
 )
 
-// Registry contains the tools by name. It is constant and may be used concurrently.
+// Registry has the tools by name. It is immutable and safe for concurrent use.
 type Registry struct {
 	order   []Tool
 	byName  map[string]Tool
 	aliases map[string]alias
 }
 
-// NewRegistry returns a Registry. Names are lower-case letters, digits and underscores, unique, and
-// no aliases.
+// NewRegistry returns a Registry. Names must be unique, consist of lower-case letters, digits and underscores, and not
+// be aliases.
 func NewRegistry(tools ...Tool) (*Registry, error) {
 	valid := regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 	r := &Registry{byName: make(map[string]Tool), aliases: aliases()}
@@ -40,7 +40,7 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 	return r, nil
 }
 
-// Lookup finds a tool by its name or an alias, and returns its canonical name.
+// Lookup returns a tool by its name or an alias, and its canonical name.
 func (r *Registry) Lookup(name string) (tool Tool, canonical string, ok bool) {
 	other, ok := r.aliases[name]
 	if !ok {
@@ -53,7 +53,7 @@ func (r *Registry) Lookup(name string) (tool Tool, canonical string, ok bool) {
 	return tool, other.tool, ok
 }
 
-// Unknown returns the error for a tool that does not exist.
+// Unknown returns an error text for a tool name that does not exist.
 func (r *Registry) Unknown(name string) string {
 	var own, all []string
 	for _, def := range r.Definitions() {
@@ -73,7 +73,7 @@ func (r *Registry) Unknown(name string) string {
 	return fmt.Sprintf("unknown tool %q; %sthe tools are %s", name, hint, strings.Join(own, ", "))
 }
 
-// Definitions lists the tools in order of registration.
+// Definitions returns the tools' definitions in order of registration, except hidden ones.
 func (r *Registry) Definitions() []Definition {
 	list := make([]Definition, len(r.order))
 	for i, tool := range r.order {

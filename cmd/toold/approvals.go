@@ -72,7 +72,7 @@ func (g *global) listApprovals(ctx context.Context) error {
 	return g.Print(list, text.String())
 }
 
-// decide answers one call, named by its id or the approval's.
+// decide answers one approval request, named by its id or its call's.
 func (g *global) decide(ctx context.Context, d client.Decision, f console.AnswerFlags) error {
 	id := d.ApprovalID
 	c, err := g.dial(ctx, "approver")

@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// argument is an argument of a call that has a flag. Only given ones are sent.
+// argument is a call argument that has a flag. It is sent only if the flag is given.
 type argument struct {
 	flag, name string
 	tools      []string
-	zero       any // of its type
+	zero       any // zero value of its type
 	usage      string
 }
 
@@ -35,7 +35,7 @@ var arguments = []argument{
 	{"all", "replace_all", []string{"edit_file"}, false, "edit_file: replace every match"},
 }
 
-// operandsOf are the arguments that are operands, the name of the tool first.
+// operandsOf lists tools with the arguments that operands set, in order. The first word is the tool's name.
 var operandsOf = [][]string{
 	{"bash", "command"},
 	{"read_file", "file_path"},
@@ -91,11 +91,11 @@ func (a argument) value(cmd *cobra.Command) any {
 	case v.Type() == "string":
 		return v.String()
 	default:
-		return json.RawMessage(v.String()) // numbers and booleans
+		return json.RawMessage(v.String()) // a number or boolean
 	}
 }
 
-// background reports whether the arguments ask for background, in any spelling of the tools.
+// background reports whether the arguments request background, under any of its names.
 func background(arguments json.RawMessage) bool {
 	var a map[string]any
 	if json.Unmarshal(arguments, &a) != nil {
@@ -104,7 +104,7 @@ func background(arguments json.RawMessage) bool {
 	return a["background"] == true || a["run_in_background"] == true || a["is_background"] == true
 }
 
-// build makes the JSON arguments of a call, with paths as a person typed them.
+// build returns the arguments of a call as JSON, from operands and flags.
 func build(cmd *cobra.Command, tool string, operands []string, in io.Reader) (json.RawMessage, error) {
 	if cmd.Flags().Changed("arguments") {
 		return rawArguments(cmd, operands)
@@ -137,7 +137,7 @@ func build(cmd *cobra.Command, tool string, operands []string, in io.Reader) (js
 
 var errNotUTF8 = errors.New("the call is not valid UTF-8, and only that can be sent; let a command write or name other bytes: toold call bash \"cat \\$'a\\\\xff'\"")
 
-// encode refuses what encoding/json would replace.
+// encode rejects invalid UTF-8, which encoding/json would replace.
 func encode(args map[string]any) (json.RawMessage, error) {
 	for _, value := range args {
 		if text, ok := value.(string); ok && !utf8.ValidString(text) {

@@ -39,12 +39,12 @@ func (c *callRun) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&c.quiet, "quiet", "q", false, "do not print the decision and the end to standard error")
 }
 
-// callOperands rejects too many operands, mostly an unquoted command.
+// callOperands rejects too many operands, which are usually an unquoted command.
 func callOperands(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return errors.New("name a tool and what it works on: toold call bash 'ls -la'")
 	}
-	most := max(1, len(operandNames(args[0]))) // build reports one that takes none
+	most := max(1, len(operandNames(args[0]))) // if the tool has no operands, build returns the error
 	if n := len(args) - 1; n > most {
 		return fmt.Errorf("%s takes at most %d, got %d operands; quote a command: toold call bash 'ls -la'", args[0], most, n)
 	}
@@ -56,12 +56,12 @@ type callRun struct {
 	stdin        bool
 	yes, private bool
 	quiet        bool
-	placed       bool   // in below
-	background   bool   // it runs on after its return
-	id           string // of the call; only its own questions are answered
+	placed       bool   // the arguments were changed for below
+	background   bool   // the call continues after its return
+	id           string // id of the call, whose approval requests are answered
 	live         console.Live
-	asked        bool // the policy asked a person
-	answers      bool // a person at this terminal, or --yes, answers its questions
+	asked        bool // the policy decided ask
+	answers      bool // a person at the terminal, or --yes, answers approval requests
 }
 
 func (c *callRun) run(cmd *cobra.Command, args []string) error {
@@ -69,10 +69,10 @@ func (c *callRun) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	printed := !c.JSON && !cmd.Flags().Changed("background") // the output, as it comes
+	printed := !c.JSON && !cmd.Flags().Changed("background") // output is printed live
 	unsaid := args[0] == "bash" && !cmd.Flags().Changed("terminal")
 	if printed && unsaid && !executor.IsTerminal(c.Out) {
-		_ = cmd.Flags().Set("terminal", "off") // it is a string
+		_ = cmd.Flags().Set("terminal", "off") // cannot fail: the flag is a string
 	}
 	arguments, err := build(cmd, args[0], args[1:], c.In)
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *callRun) run(cmd *cobra.Command, args []string) error {
 	return finished
 }
 
-// make sends the call and prints its events. When ctx ends, it cancels the call and awaits its return.
+// make makes the call and prints its events. When ctx ends, it cancels the call and waits for the return.
 func (c *callRun) make(ctx context.Context, peer *peer, tool string, arguments json.RawMessage) (message.ToolReturn, error) {
 	events := client.Events{
 		Decision: func(d message.PolicyDecision) {
@@ -127,7 +127,7 @@ func (c *callRun) make(ctx context.Context, peer *peer, tool string, arguments j
 		Started: func(s message.ToolStarted) {
 			c.say("sandbox %s", describe.WireSandbox(s.Sandbox))
 			if c.stdin {
-				// Ends at the end of standard input, or with the program.
+				// Ends with standard input, or with the process.
 				go c.forwardInput(peer)
 			}
 		},
@@ -177,7 +177,6 @@ func (c *callRun) finish(ret message.ToolReturn) error {
 	return nil
 }
 
-// printResult prints what was not printed live.
 func (c *callRun) printResult(ret message.ToolReturn) {
 	switch {
 	case ret.Background != nil:
@@ -221,6 +220,6 @@ func execCommand(g *global) *cobra.Command {
 	}
 	addArgumentsOf(cmd, "bash")
 	c.register(cmd)
-	cmd.Flags().SetInterspersed(false) // further flags belong to COMMAND
+	cmd.Flags().SetInterspersed(false) // flags after the first operand belong to COMMAND
 	return cmd
 }

@@ -26,17 +26,17 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// peer is the daemon that a call is made to, and the connections to it. close ends them, and a private daemon.
+// peer has the connections to the daemon of a call. close closes them, and stops a private daemon.
 type peer struct {
 	connect func(ctx context.Context, role string, o client.Options) (*client.Client, error)
 	agent   *client.Client
-	person  *client.Client // nil: no one answers
-	reader  *client.Client // of recorded output; nil until needed
-	tty     *os.File       // where person is asked; nil with --yes
-	private func() error   // stops a private daemon; nil: the daemon was running
+	person  *client.Client // nil: no approval requests are answered
+	reader  *client.Client // reads recorded output; nil until needed
+	tty     *os.File       // terminal for approval requests; nil with --yes
+	private func() error   // stops a private daemon; may be nil
 
 	answering sync.WaitGroup // of person
-	done      atomic.Bool    // no answer matters any more
+	done      atomic.Bool    // answers no longer matter
 }
 
 func (p *peer) close() {
@@ -47,7 +47,7 @@ func (p *peer) close() {
 		}
 	}
 	if p.tty != nil {
-		p.tty.Close() // ends an open question
+		p.tty.Close() // ends a read of the answer
 	}
 	p.answering.Wait()
 	if p.private != nil {
@@ -59,7 +59,7 @@ func (p *peer) dial(ctx context.Context, role string) (*client.Client, error) {
 	return p.connect(ctx, role, client.Options{Name: "toold call", Silent: true})
 }
 
-// connect reaches the running daemon, or starts a private one.
+// connect connects to the running daemon, or starts a private one.
 func (c *callRun) connect(ctx context.Context, cfg config.Config) (*peer, error) {
 	switch {
 	case c.below != "" && c.placed:
@@ -93,7 +93,7 @@ func (c *callRun) connect(ctx context.Context, cfg config.Config) (*peer, error)
 
 type unservedError struct{ error }
 
-// running reaches the running daemon and registers the workspace. The error may be an *unservedError.
+// running registers the workspace and connects to the running daemon. After an *unservedError use a private one.
 func (c *callRun) running(ctx context.Context, cfg config.Config) (*peer, error) {
 	_, err := c.daemon(cfg).ForCalls()
 	var refused *console.ExitError
@@ -123,13 +123,13 @@ func (c *callRun) running(ctx context.Context, cfg config.Config) (*peer, error)
 	return p, err
 }
 
-// serving reaches the running daemon. It registers nothing: a person does that.
+// serving connects to the running daemon. It does not register the workspace.
 func (c *callRun) serving(ctx context.Context, cfg config.Config) (*peer, error) {
 	p, err := c.reach(ctx, cfg, c.output(cfg.Workspace))
 	if err != nil {
 		return nil, err
 	}
-	if works := p.agent.Hello().Workspace; works != cfg.Workspace { // an older daemon serves one workspace
+	if works := p.agent.Hello().Workspace; works != cfg.Workspace { // an older daemon has a single workspace
 		p.close()
 		return nil, &unservedError{fmt.Errorf("the running daemon serves %s only", works)}
 	}
@@ -159,13 +159,13 @@ func (c *callRun) output(workspace string) client.Options {
 	return client.Options{Silent: c.JSON, Binary: !c.JSON, Workspace: workspace}
 }
 
-// answerQuestions connects an approver: the person at the terminal, or --yes.
+// answerQuestions connects an approver: a person at the terminal, or --yes.
 func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
 	if !c.yes {
 		if !executor.IsTerminal(c.In) {
-			return nil // no one is here: the question finds no approver
+			return nil // there is no approver at standard input
 		}
-		// Standard error may be a file.
+		// Standard error may be redirected, so the terminal is opened.
 		tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 		if err != nil {
 			return nil
@@ -190,13 +190,13 @@ func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
 	return nil
 }
 
-// answer decides one question, by --yes or by asking until the answer counts.
+// answer decides on one approval request: with --yes, or by asking until an answer is accepted.
 func (c *callRun) answer(ctx context.Context, p *peer, r message.ApprovalRequest) {
 	if c.yes {
 		c.decide(ctx, p, client.Decision{ApprovalID: r.ID, Approve: true, Reason: "--yes was given beforehand", Beforehand: true})
 		return
 	}
-	// Ctrl-C leaves the question open on its line.
+	// Ctrl-C leaves the cursor after the question.
 	newline := context.AfterFunc(ctx, func() { fmt.Fprintln(p.tty) })
 	defer newline()
 	hello := p.agent.Hello()
@@ -210,12 +210,12 @@ func (c *callRun) answer(ctx context.Context, p *peer, r message.ApprovalRequest
 	}
 }
 
-// decide sends an answer, and reports whether the call still waits for one.
+// decide sends an answer, and reports whether the call still needs one.
 func (c *callRun) decide(ctx context.Context, p *peer, d client.Decision) (open bool) {
 	_, err := p.person.Decide(ctx, d)
 	var refused *message.Error
 	switch {
-	case err == nil, ctx.Err() != nil, p.done.Load(): // the return may be faster than the acknowledgement
+	case err == nil, ctx.Err() != nil, p.done.Load(): // the return may arrive before the answer to Decide
 		return false
 	case errors.As(err, &refused) && refused.Type == message.InvalidArguments && p.tty != nil:
 		fmt.Fprintln(p.tty, display.Short(refused.Message))
@@ -258,7 +258,6 @@ func (g *global) reach(ctx context.Context, cfg config.Config, o client.Options)
 	return &peer{agent: agent, connect: d.Dial}, nil
 }
 
-// discover returns the workspace of dir, and sets below to the path of dir in it.
 func (g *global) discover(stateDir, dir string) (string, error) {
 	list, err := workspaces.In(stateDir).List()
 	if err != nil {
@@ -276,7 +275,7 @@ func (g *global) discover(stateDir, dir string) (string, error) {
 	return root, nil
 }
 
-// register registers the workspace: a person does that by working there.
+// register registers the workspace, for commands that a person starts in it.
 func (g *global) register(ctx context.Context, cfg config.Config) error {
 	added, err := workspaces.In(cfg.StateDir).Add(ctx, cfg.Workspace)
 	if err != nil {
@@ -288,7 +287,7 @@ func (g *global) register(ctx context.Context, cfg config.Config) error {
 	return nil
 }
 
-// elsewhere returns the configuration of other workspaces, from the file as read at the start.
+// elsewhere returns a function that loads the configuration of another workspace from the file read at the start.
 func (g *global) elsewhere(cfg config.Config) func(root string) (config.Config, error) {
 	return func(root string) (config.Config, error) {
 		options := g.options

@@ -1,8 +1,8 @@
-// Command toold judges the tool calls of an AI agent, asks a person where the policy says so, runs them in a sandbox
-// and answers each exactly once.
+// Command toold decides on the tool calls of an AI agent by a policy, requests approval where the policy says so, runs
+// the calls in a sandbox, and answers each exactly once.
 //
-// Below a sandbox the same binary is the helper process: the init function of sandbox/internal/helper
-// (supervisor_linux.go) takes over before main, and never returns, when the daemon has started it as such.
+// In a sandbox the same binary is the helper process: if the daemon has started it as such, the init function of
+// sandbox/internal/helper (supervisor_linux.go) takes over before main and never returns.
 package main
 
 import (

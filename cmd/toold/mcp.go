@@ -64,7 +64,7 @@ func (g *global) page(cfg config.Config) func(id string) string {
 	}
 }
 
-// maxEvent bounds the event of Claude Code's plugin, in bytes.
+// maxEvent is the maximum size of an event of Claude Code's plugin, in bytes.
 const maxEvent = 64 << 20
 
 type hooked struct {
@@ -107,10 +107,10 @@ func (h *hooked) run(ctx context.Context, name string) error {
 		return console.Usage(err)
 	}
 	d := hook.Dialects()[i]
-	// Nothing exits: some agents take that for a yes.
+	// Signals must not end the process, because some agents would then run the call.
 	ctx, stop := console.UntilCaught(ctx, map[os.Signal]bool{os.Interrupt: true, syscall.SIGTERM: true, syscall.SIGHUP: true, syscall.SIGPIPE: false})
 	defer stop()
-	ctx = link.WithParent(ctx) // the agent may be gone
+	ctx = link.WithParent(ctx) // the agent may have ended
 	judge := hook.Judge{Program: d.Name, Dial: h.dialFor(d.Name), Wait: cmp.Or(h.timeout, d.Wait)}
 	switch {
 	case h.list:
@@ -121,7 +121,7 @@ func (h *hooked) run(ctx context.Context, name string) error {
 	a := d.Answer(ctx, judge, dir, h.In)
 	fmt.Fprint(h.Err, a.Stderr)
 	if _, err := h.Out.Write(a.Stdout); err != nil {
-		a.Code = console.ExitUsage // a no for every agent
+		a.Code = console.ExitUsage // denies for every agent
 	}
 	if a.Code != 0 {
 		return console.Exit(a.Code, nil)
@@ -151,7 +151,7 @@ func (h *hooked) claudeTools(ctx context.Context, dir string) error {
 	return h.Data(display.JSON(string(text)))
 }
 
-// answerClaude carries out a call. The plugin asks again after a while.
+// answerClaude executes a call. While the call runs, the plugin asks again.
 func (h *hooked) answerClaude(ctx context.Context, judge hook.Judge, dir string) error {
 	text, err := io.ReadAll(io.LimitReader(h.In, maxEvent))
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/toold/toold/internal/service"
 )
 
-// packagedProgram is where packages install toold.
 const packagedProgram = "/usr/bin/toold"
 
 func packagingCommand() *cobra.Command {
@@ -52,7 +51,7 @@ func addManuals(files map[string]string, cmd *cobra.Command) {
 	}
 }
 
-// manual is the man page of a command (man(7)).
+// manual returns the man page of a command (man(7)).
 func manual(cmd *cobra.Command) string {
 	cmd.InitDefaultHelpFlag()
 	name := manualName(cmd)
@@ -77,7 +76,7 @@ func manual(cmd *cobra.Command) string {
 		}
 	}
 	section("COMMANDS", commands.String())
-	const width = 72 // of 80, without the margin
+	const width = 72 // 80 columns without margins
 	section("OPTIONS", verbatim(cmd.LocalFlags().FlagUsagesWrapped(width)))
 	section("OPTIONS OF ALL COMMANDS", verbatim(cmd.InheritedFlags().FlagUsagesWrapped(width)))
 	section("SEE ALSO", also.String())
@@ -93,7 +92,7 @@ func verbatim(text string) string {
 	return ".nf\n" + roff(strings.TrimRight(text, "\n")) + "\n.fi"
 }
 
-// roff escapes the characters that roff interprets or replaces.
+// roff escapes characters that are special in roff.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`).Replace(text)
 	lines := strings.Split(text, "\n")

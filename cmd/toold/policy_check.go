@@ -117,7 +117,7 @@ func policyExplainCommand(g *global) *cobra.Command {
 	return cmd
 }
 
-// noteOther warns that the running daemon follows another policy than the one that is looked at.
+// noteOther warns if the running daemon follows another policy than the one being checked.
 func (g *global) noteOther(cfg config.Config) {
 	if other := g.daemon(cfg).OtherPolicy(); other != "" {
 		fmt.Fprintln(g.Err, "toold: warning:", other)
@@ -133,7 +133,7 @@ func (g *global) judge() (*judge.Judge, error) {
 	return judge.New(cfg)
 }
 
-// operand joins words to one script, in which NAME=VALUE stays an assignment.
+// operand joins words to one script. NAME=VALUE remains an assignment.
 func operand(words []string) []string {
 	if len(words) < 2 {
 		return words

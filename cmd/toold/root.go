@@ -23,7 +23,7 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// run is the program; it returns the exit code.
+// run runs a command line and returns the exit code.
 func run(ctx context.Context, args []string, c console.Console) int {
 	g := &global{Console: c}
 	root := newRoot(g)
@@ -42,19 +42,19 @@ func run(ctx context.Context, args []string, c console.Console) int {
 		coded = &console.ExitError{Code: console.ExitUsage, Err: fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	}
 	if coded.Err != nil {
-		_ = console.Show(c.Err, fmt.Sprintf("toold: %s\n", display.Visible(coded.Err.Error()))) // the exit code says it as well
+		_ = console.Show(c.Err, fmt.Sprintf("toold: %s\n", display.Visible(coded.Err.Error()))) // the exit code reports it
 	}
 	return coded.Code
 }
 
-// global is shared by all commands.
+// global is the state that all commands share.
 type global struct {
 	console.Console
 	options config.Options
-	as      string // name of the token of calls; "" = the first with the role agent
+	as      string // token for calls; "" = the first with the role agent
 
-	understood bool          // the command line
-	below      console.Below // path of the current directory in a discovered workspace; "" = its root
+	understood bool          // the command line was parsed
+	below      console.Below // path of the current directory in a discovered workspace; "" = the root
 }
 
 func newRoot(g *global) *cobra.Command {
@@ -96,7 +96,7 @@ func newRoot(g *global) *cobra.Command {
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
-		if !cmd.Runnable() { // it only groups others
+		if !cmd.Runnable() { // a group of commands
 			cmd.Args, cmd.RunE = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		}
 	}
@@ -106,7 +106,7 @@ func newRoot(g *global) *cobra.Command {
 //go:embed help.txt
 var help string
 
-// addHelp gives a command and those below it their sections of help.txt.
+// addHelp sets the long help of a command and its subcommands from help.txt.
 func addHelp(cmd *cobra.Command) {
 	if _, text, ok := strings.Cut(help, "-- "+cmd.CommandPath()+" --\n"); ok {
 		text, _, _ = strings.Cut(text, "\n-- ")
@@ -134,7 +134,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// one accepts exactly one operand, which is not empty.
+// one accepts exactly one nonempty operand.
 func one(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return notEmpty(cmd, args)
@@ -142,7 +142,7 @@ func one(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("one operand is wanted, got %d: %s", len(args), cmd.UseLine())
 }
 
-// optional allows one operand.
+// optional accepts up to one operand.
 func optional(cmd *cobra.Command, args []string) error {
 	return cobra.MatchAll(cobra.MaximumNArgs(1), notEmpty)(cmd, args)
 }
@@ -154,7 +154,7 @@ func notEmpty(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// flagError replaces the words of strconv.
+// flagError replaces the messages of strconv.
 func flagError(_ *cobra.Command, err error) error {
 	var number *strconv.NumError
 	if !errors.As(err, &number) {
@@ -171,14 +171,14 @@ func flagError(_ *cobra.Command, err error) error {
 	return fmt.Errorf("%s: expected %s", which, wanted)
 }
 
-// load reads the configuration for running calls, inspect for judging them.
+// load loads the configuration for running calls, inspect for deciding on calls.
 func (g *global) load() (config.Config, error)    { return g.loadFor(config.RunCalls) }
 func (g *global) inspect() (config.Config, error) { return g.loadFor(config.JudgeCalls) }
 
-// remote reads the configuration for commands about a daemon, in any directory.
+// remote loads the configuration for commands about a daemon. It works in any directory.
 func (g *global) remote() (config.Config, error) { return g.loadFor(config.ReachDaemon) }
 
-// remotely passes do the configuration that remote returns.
+// remotely returns a RunE function that loads the configuration with remote and passes it to do.
 func (g *global) remotely(do func(context.Context, config.Config, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		cfg, err := g.remote()
@@ -240,7 +240,7 @@ func versionText() string {
 	return strings.TrimSpace(fmt.Sprintf("toold %s %s/%s %s %s", version, runtime.GOOS, runtime.GOARCH, revision, date)) + "\n"
 }
 
-// built returns the commit of this program and its date.
+// built returns the commit of this binary and its date.
 func built() (revision, date string) {
 	revision = "unknown"
 	info, ok := debug.ReadBuildInfo()
@@ -277,7 +277,7 @@ func (g *global) completed(ids func(context.Context, *client.Client) []string) c
 }
 
 func questions(ctx context.Context, c *client.Client) (ids []string) {
-	list, _ := c.ListApprovals(ctx) // on an error nothing is offered
+	list, _ := c.ListApprovals(ctx) // no completion after an error
 	for _, r := range list {
 		ids = append(ids, r.ID+"\t"+display.Short(r.Preview.Text))
 	}

@@ -73,7 +73,7 @@ func (g *global) serve(ctx context.Context) error {
 	return d.Serve(ctx)
 }
 
-// hangupReloads reports whether SIGHUP reloads, since there is no terminal.
+// hangupReloads reports whether SIGHUP reloads: it does if there is no terminal.
 func hangupReloads() bool {
 	if signal.Ignored(syscall.SIGHUP) { // nohup
 		return true
@@ -94,13 +94,13 @@ func hangups() (reload chan os.Signal, stop func()) {
 	return reload, func() { signal.Stop(reload) }
 }
 
-// untilSignalled returns a context that TERM, INT, HUP (see hangupReloads) or QUIT ends; a second one ends the
-// process, and the sandboxes with it. Signals are always caught, so that commands start with their defaults.
+// untilSignalled returns a context that ends at SIGTERM, SIGINT, SIGHUP (unless it reloads) or SIGQUIT. A second one
+// ends the process with its sandboxes. All are caught even if ignored, so that commands start with the defaults.
 func untilSignalled(parent context.Context) (context.Context, func()) {
 	return console.UntilCaught(parent, map[os.Signal]bool{
 		syscall.SIGTERM: true, syscall.SIGINT: true, syscall.SIGPIPE: false,
 		syscall.SIGHUP: !hangupReloads(), syscall.SIGQUIT: !signal.Ignored(syscall.SIGQUIT),
-	}, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT) // not HUP: shell and terminal both send it
+	}, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT) // not SIGHUP, since the shell and the terminal may both send it
 }
 
 func (g *global) ready(cfg config.Config, d *daemon.Daemon) error {
@@ -193,7 +193,7 @@ func (g *global) doctor(ctx context.Context) error {
 	findings = append(findings, doctor.Configuration(cfg, err)...)
 	if err != nil {
 		options := g.options
-		options.For = config.JudgeCalls // in the home directory all else may be right
+		options.For = config.JudgeCalls // other settings can be checked even in the home directory
 		cfg, err = g.readConfig(options)
 	}
 	if err == nil {

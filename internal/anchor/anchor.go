@@ -1,6 +1,6 @@
-// Package anchor keeps signed checkpoints of journals in a file, a git repository or a PostgreSQL
-// database, where journal.Verify compares them. An anchor is worth as much as its store is out of
-// reach of those who can change the journal.
+// Package anchor stores signed checkpoints of journals in a file, a git repository or a PostgreSQL database, so that
+// journal.Verify can compare them. An anchor is useful only if those who can change the journal cannot change the
+// store.
 package anchor
 
 import (
@@ -15,11 +15,11 @@ import (
 	"github.com/toold/toold/internal/journal/seal"
 )
 
-// Store keeps checkpoints, also of several journals.
+// Store stores checkpoints, also of several journals.
 type Store interface {
-	// Add returns when the checkpoint is kept.
+	// Add returns when the checkpoint is stored.
 	Add(ctx context.Context, c seal.Checkpoint) error
-	// All returns the checkpoints that are kept.
+	// All returns the stored checkpoints.
 	All(ctx context.Context) ([]seal.Checkpoint, error)
 }
 
@@ -68,7 +68,7 @@ func (s store) All(ctx context.Context) ([]seal.Checkpoint, error) {
 	return list, nil
 }
 
-// parseLines decodes one checkpoint per line, except for lines of which skip returns true.
+// parseLines decodes one checkpoint per line. It ignores lines for which skip returns true.
 func parseLines(in io.Reader, skip func([]byte) bool) (list []seal.Checkpoint, err error) {
 	s := bufio.NewScanner(in)
 	for n := 1; s.Scan(); n++ {

@@ -9,7 +9,7 @@ import (
 	"github.com/toold/toold/internal/journal/seal"
 )
 
-// File keeps each checkpoint in a line of the file at path. Lines are only added; reading fails if one
+// File returns a Store that appends each checkpoint as a line to the file at path. Reading returns an error if a line
 // is incomplete.
 func File(path string) Store { return store{file(path), path} }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/toold/toold/internal/journal/seal"
 )
 
-// Git keeps each checkpoint as the message of a commit without files on refs/toold/anchors of a
+// Git returns a Store that keeps each checkpoint as the message of an empty commit on refs/toold/anchors of a
 // repository.
 func Git(repository string) Store { return store{git(repository), "the git repository " + repository} }
 
@@ -21,8 +21,8 @@ type git string
 
 const anchorRef = "refs/toold/anchors"
 
-// gitOptions keep the repository's configuration from running programs: hooks, file system monitors,
-// signing programs, and fetches of objects that a partial clone lacks.
+// gitOptions keep the repository's configuration from running programs: hooks, file system monitors, signing
+// programs, and fetches of objects that a partial clone lacks.
 var gitOptions = []string{
 	"--no-pager", "--no-replace-objects",
 	"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "commit.gpgSign=false",
@@ -51,7 +51,8 @@ func (repository git) run(ctx context.Context, in []byte, args ...string) (strin
 	return strings.TrimSuffix(out.String(), "\n"), nil
 }
 
-// refuseHooks fails if the configuration sets a named hook: newer versions of git run those despite core.hooksPath.
+// refuseHooks returns an error if the configuration sets a named hook, since newer versions of git run those despite
+// core.hooksPath.
 func (repository git) refuseHooks(ctx context.Context) error {
 	if _, err := repository.run(ctx, nil, "rev-parse", "--git-dir"); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/toold/toold/internal/postgres"
 )
 
-// Postgres keeps checkpoints in the table toold_anchors of the database at a URL. Once the table
+// Postgres returns a Store that keeps checkpoints in the table toold_anchors of the database at a URL. Once the table
 // exists, the user needs only INSERT and SELECT.
 func Postgres(url string) Store { return store{database(url), "PostgreSQL"} }
 

@@ -1,8 +1,6 @@
-// Package approval queues the calls that await approval.
-//
-// A request is a value to show and a deadline; the answer is yes or no. The caller of Resolve
-// checks who may answer. Nothing is kept on disk. The first valid answer counts, and every request
-// ends by its deadline.
+// Package approval queues the calls that await approval. A request is a value to show and a deadline; the answer is
+// yes or no. The caller of Resolve must check who may answer. Nothing is stored on disk. The first valid answer
+// counts, and every request ends at its deadline.
 package approval
 
 import (
@@ -24,39 +22,39 @@ var (
 
 // Values of Verdict.By without an answer.
 const (
-	ByDeadline  = "deadline"  // Expires passed
-	ByCancelled = "cancelled" // Ask's context ended
+	ByDeadline  = "deadline"  // Request.Expires has passed
+	ByCancelled = "cancelled" // the context of Ask has ended
 )
 
-// A PartlyError reports that the answer counts, although Answered failed.
+// A PartlyError reports that the answer counts although Answered failed.
 type PartlyError struct{ err error }
 
 func (e *PartlyError) Error() string { return e.err.Error() }
 
-// Settled, as the cause of Ask's context, means that the request was answered elsewhere. Approvers
-// receive the Verdict.
+// Settled, as the cause of Ask's context, means that the request was answered elsewhere. Approvers receive its
+// Verdict.
 type Settled struct{ Verdict Verdict }
 
 func (s *Settled) Error() string { return "settled by " + s.Verdict.By + ": " + s.Verdict.Reason }
 
-// Request is a question to a person, who sees the T.
+// Request is a question. Approvers see the T.
 type Request[T any] struct {
 	ID      string    // unique among the pending requests
-	CallID  string    // call that the answer decides, else ""; several clients may use the same one
-	Owner   string    // client of the call
-	Expires time.Time // the zero time is past
+	CallID  string    // call that the answer decides, or ""; clients may use the same id
+	Owner   string    // client that made the call
+	Expires time.Time // the zero time has passed
 	Show    T
-	Again   bool  // repeated after a restart: it waits even without approvers
-	Later   error // if it ends Ask's context, the request will be repeated: approvers are not notified
+	Again   bool  // repeated after a restart; it waits even without approvers
+	Later   error // if this ends Ask's context, the request will be repeated and approvers are not notified
 
-	// Check, if set, refuses invalid answers: Resolve returns its error, and the request still waits.
-	// It may run concurrently.
+	// Check, if set, rejects invalid answers: Resolve returns its error, and the request continues to wait. It may be
+	// called concurrently.
 	Check func(Verdict) error
 
 	// Asked, if set, is called when the request waits.
 	Asked func()
 
-	// Answered, if set, receives the answer before anyone else, on the goroutine of Resolve, which
+	// Answered, if set, is called with the answer before any approver is notified, on the goroutine of Resolve, which
 	// returns its error as a *PartlyError. It is not called for a request that ends without an answer.
 	Answered func(Verdict) error
 }
@@ -64,30 +62,29 @@ type Request[T any] struct {
 // Verdict is an answer. The zero Verdict refuses.
 type Verdict struct {
 	Approve    bool
-	By         string // the approver
-	Conn       string // its connection, and the id under which it is acknowledged there
+	By         string // name of the approver
+	Conn       string // connection of the approver, and id of the answer there
 	RequestID  string
-	Before     bool // sent before the question, which no one has read
+	Before     bool // the answer was sent before the question, which no one has read
 	Reason     string
 	Escalation Escalation // with Approve only
 
-	Remember  string // scope of a yes; "" or "once": this call
+	Remember  string // scope of a yes; "" or "once" = this call
 	Pattern   string // of commands, if Remember is "rule"
-	Arguments string // replace those of the call; "": none
+	Arguments string // replacement for those of the call; "" = none
 }
 
-// Escalation is the escalation that the answer states; see package escalation. The zero value adds
-// nothing.
+// Escalation is the escalation that the answer requests; see package escalation. The zero value adds nothing.
 type Escalation struct{ Profile, Write, Network, Host string }
 
-// Approver receives requests and their ends, sequentially, Asked first, on the goroutine of Ask,
-// Resolve or Join. Its methods must not block, but may call the queue.
+// Approver receives requests and their ends, sequentially, Asked first, on the goroutine of Ask, Resolve or Join. Its
+// methods must not block. They may call the queue.
 type Approver[T any] interface {
 	Asked(Request[T])
 	Resolved(Request[T], Verdict)
 }
 
-// Queue contains pending requests; New creates it. It is safe for concurrent use.
+// Queue contains pending requests. It is created by New and safe for concurrent use.
 type Queue[T any] struct {
 	mu        sync.Mutex
 	pending   map[string]*entry[T]
@@ -106,8 +103,8 @@ func New[T any]() *Queue[T] {
 	return &Queue[T]{pending: map[string]*entry[T]{}, approvers: map[*mailbox[T]]struct{}{}}
 }
 
-// Ask shows r to every approver and waits for the first answer. The error is ErrNoApprover (never
-// with Again), ErrExpired, the cause of ctx, or that r.ID is pending already.
+// Ask shows r to every approver and waits for the first answer. The error is ErrNoApprover (never with Again),
+// ErrExpired, the cause of ctx, or that r.ID is already pending.
 func (q *Queue[T]) Ask(ctx context.Context, r Request[T]) (Verdict, error) {
 	e, err := q.add(ctx, r)
 	if err != nil {
@@ -169,7 +166,7 @@ func (q *Queue[T]) hasApprover(r Request[T]) bool {
 	return false
 }
 
-// giveUp ends e without an answer, unless one came first.
+// giveUp ends e without an answer, unless it was answered first.
 func (q *Queue[T]) giveUp(e *entry[T], v Verdict, why error) (Verdict, error) {
 	if !q.claim(e) {
 		<-e.done
@@ -179,8 +176,8 @@ func (q *Queue[T]) giveUp(e *entry[T], v Verdict, why error) (Verdict, error) {
 	return Verdict{}, why
 }
 
-// Resolve answers a pending request and returns it. Later answers get ErrNotPending. A *PartlyError
-// comes from Answered, any other error from Check: the request still waits.
+// Resolve answers a pending request and returns it. Later answers get ErrNotPending. A *PartlyError is from Answered.
+// After any other error, which is from Check, the request continues to wait.
 func (q *Queue[T]) Resolve(id string, v Verdict) (Request[T], error) {
 	q.mu.Lock()
 	e, ok := q.pending[id]
@@ -204,7 +201,7 @@ func (q *Queue[T]) Resolve(id string, v Verdict) (Request[T], error) {
 			err = e.request.Answered(v)
 		}
 		if final = v; err != nil {
-			final.RequestID = "" // the error is its acknowledgement
+			final.RequestID = "" // the returned error acknowledges it
 		}
 		return err
 	}()
@@ -214,8 +211,8 @@ func (q *Queue[T]) Resolve(id string, v Verdict) (Request[T], error) {
 	return e.request, nil
 }
 
-// claim removes e from the pending requests, for settle. It returns false if e is answered. It
-// compares entries, since ids may be reused.
+// claim removes e from the pending requests for settle. It returns false if e was answered. It compares entries,
+// since ids may be reused.
 func (q *Queue[T]) claim(e *entry[T]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -226,7 +223,7 @@ func (q *Queue[T]) claim(e *entry[T]) bool {
 	return true
 }
 
-// settle gives a claimed entry its verdict and notifies every approver.
+// settle sets the verdict of a claimed entry and notifies every approver.
 func (q *Queue[T]) settle(e *entry[T], v Verdict) {
 	q.mu.Lock()
 	e.verdict = v
@@ -236,14 +233,14 @@ func (q *Queue[T]) settle(e *entry[T], v Verdict) {
 	q.deliver()
 }
 
-// Pending returns the pending requests, the next to expire first.
+// Pending returns the pending requests, sorted by expiry.
 func (q *Queue[T]) Pending() []Request[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.sorted()
 }
 
-// sorted returns the pending requests in order. The caller holds mu.
+// sorted returns the pending requests, sorted by expiry. The caller holds mu.
 func (q *Queue[T]) sorted() []Request[T] {
 	all := make([]Request[T], 0, len(q.pending))
 	for _, e := range q.pending {

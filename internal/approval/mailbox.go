@@ -2,14 +2,14 @@ package approval
 
 import "sync"
 
-// mailbox contains events for an approver. One goroutine at a time empties it: this keeps the order
-// without a lock during calls. The queue's mu guards all fields but to.
+// mailbox contains events for an approver. One goroutine at a time delivers them, so that they stay in order without
+// a lock during calls. The queue's mu guards all fields except to.
 type mailbox[T any] struct {
 	to     Approver[T]
-	views  bool         // it cannot answer
-	mine   func(T) bool // which requests it receives; nil: all
+	views  bool         // the approver cannot answer
+	mine   func(T) bool // which requests it receives; nil = all
 	events []event[T]
-	busy   bool // a goroutine is emptying it
+	busy   bool // a goroutine is delivering
 }
 
 // event is a new request or, with a verdict, a resolved one.
@@ -18,18 +18,18 @@ type event[T any] struct {
 	verdict *Verdict
 }
 
-// Join makes a an approver until leave is called, and sends it every pending request. No call to a
-// starts after leave, but one that has begun may still run. leave may be called again.
+// Join adds an approver and sends it every pending request. leave removes it: no call to a starts after leave
+// returns, but one may still run. leave may be called repeatedly.
 func (q *Queue[T]) Join(a Approver[T]) (leave func()) {
 	return q.join(&mailbox[T]{to: a, busy: true})
 }
 
-// View is Join for viewers, who cannot answer.
+// View is like Join for viewers, who cannot answer.
 func (q *Queue[T]) View(a Approver[T]) (leave func()) {
 	return q.join(&mailbox[T]{to: a, busy: true, views: true})
 }
 
-// JoinFor is Join for the requests for which mine returns true.
+// JoinFor is like Join, for the requests for which mine returns true.
 func (q *Queue[T]) JoinFor(a Approver[T], mine func(T) bool) (leave func()) {
 	return q.join(&mailbox[T]{to: a, busy: true, mine: mine})
 }
@@ -63,7 +63,7 @@ func (q *Queue[T]) post(ev event[T]) {
 	}
 }
 
-// deliver empties the mailboxes that no other goroutine is emptying.
+// deliver delivers the events in mailboxes for which no other goroutine does.
 func (q *Queue[T]) deliver() {
 	q.mu.Lock()
 	var mine []*mailbox[T]

@@ -1,4 +1,4 @@
-// Package audit reads the record of calls for people: it lists, shows, verifies and exports it.
+// Package audit lists, shows, verifies and exports the journal of calls.
 package audit
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Open opens the journal of a configuration, and does not make one.
+// Open opens the journal of a configuration. It creates none.
 func Open(ctx context.Context, cfg config.Config) (*journal.Journal, error) {
 	if err := Recorded(ctx, cfg); err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func Open(ctx context.Context, cfg config.Config) (*journal.Journal, error) {
 	return journal.Open(ctx, cfg.StateDir, journal.Self())
 }
 
-// Recorded imports the journal of 0.1.0-dev, and fails if there is none.
+// Recorded imports the journal of 0.1.0-dev, and returns an error if there is no journal.
 func Recorded(ctx context.Context, cfg config.Config) error {
 	_, _, err := journal.Import(ctx, cfg.StateDir, false)
 	if err == nil {
@@ -46,7 +46,7 @@ func Tampered(err error) error {
 	return err
 }
 
-// Call is a recorded call as toold show prints it.
+// Call is a recorded call, in the JSON form that toold show prints.
 type Call struct {
 	Daemon       string              `json:"daemon,omitempty"` // in a team store
 	CallID       string              `json:"tool_call_id"`
@@ -59,14 +59,14 @@ type Call struct {
 	State        journal.State       `json:"state"`
 	ReceivedAt   string              `json:"received_at"`
 	DecidedAt    string              `json:"decided_at,omitempty"`
-	IntendedAt   string              `json:"intended_at,omitempty"` // from here on it may have run
+	IntendedAt   string              `json:"intended_at,omitempty"` // from then on it may have run
 	StartedAt    string              `json:"started_at,omitempty"`
 	ReturnedAt   string              `json:"returned_at,omitempty"`
 	DeliveredAt  string              `json:"delivered_at,omitempty"`
 	Messages     []Message           `json:"messages,omitempty"` // other than request and return
-	Decision     *message.Decision   `json:"decision"`           // null: undecided
-	Return       *message.ToolReturn `json:"return"`             // null: none yet, or lost
-	Lost         string              `json:"lost,omitempty"`     // why a text of it cannot be read
+	Decision     *message.Decision   `json:"decision"`           // null = not yet decided
+	Return       *message.ToolReturn `json:"return"`             // null = not yet returned, or lost
+	Lost         string              `json:"lost,omitempty"`     // why a text of the call cannot be read
 }
 
 // Show prints the calls with an id.
@@ -95,7 +95,7 @@ func messagesAbout(ctx context.Context, log *journal.Journal, rec journal.Record
 		page, failed := log.List(ctx, query)
 		err = cmp.Or(err, failed)
 		for _, m := range page.Messages {
-			if query.AfterSeq = m.Seq; m.AgentID == rec.AgentID { // a query without an agent selects all
+			if query.AfterSeq = m.Seq; m.AgentID == rec.AgentID { // a query without an agent matches all
 				err = cmp.Or(err, m.Lost)
 				list = append(list, Message{m.Seq, message.Instant(m.Time), m.Direction, m.Client, m.Body})
 			}
@@ -131,7 +131,7 @@ func shown(rec journal.Record, arguments []byte) (Call, error) {
 	return s, nil
 }
 
-// Decided is the decision of a record; nil if there is none yet.
+// Decided returns the decision of a record, or nil if there is none yet.
 func Decided(rec journal.Record) (*message.Decision, error) {
 	d := rec.Decision
 	if d.Action == "" {
@@ -147,7 +147,8 @@ func Decided(rec journal.Record) (*message.Decision, error) {
 	return said, nil
 }
 
-// String is the call for people. An agent wrote much of it, so control characters are shown and further lines indented.
+// String returns the call as text. An agent wrote much of it, so control characters are escaped and continuation
+// lines indented.
 func (s Call) String() string {
 	var b strings.Builder
 	line := func(name, text string) {

@@ -18,7 +18,7 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// The files of an export, which docs/verify_export.py reads.
+// Names of the files of an export, which docs/verify_export.py reads.
 const (
 	exportMessages  = "messages.jsonl"
 	exportManifest  = "manifest.json"
@@ -34,7 +34,8 @@ type Message struct {
 	Message   json.RawMessage `json:"message"`
 }
 
-// Lines writes the messages up to the number last as lines of JSON. With an error about a part of the journal, or about the text of a message, it goes on.
+// Lines writes the messages up to number last as lines of JSON, and returns how many. It continues after an error
+// about a part of the journal or a message, and returns the first.
 func Lines(ctx context.Context, record *journal.Journal, last int64, to io.Writer) (count int, lost error) {
 	query := journal.Query{Ascending: true, Limit: 1000}
 	for {
@@ -60,19 +61,19 @@ func Lines(ctx context.Context, record *journal.Journal, last int64, to io.Write
 	}
 }
 
-// Manifest describes an export; it is signed.
+// Manifest describes an export and is signed.
 type Manifest struct {
 	Form       int             `json:"toold_export"`
 	Messages   int             `json:"messages"`
 	SHA256     string          `json:"sha256"` // of messages.jsonl
 	Checkpoint seal.Checkpoint `json:"checkpoint"`
-	Key        string          `json:"key"` // that has signed the manifest, in hex
+	Key        string          `json:"key"` // public key that signed the manifest, in hex
 }
 
-// Export writes the messages and, unless some are lost, a signed manifest into a new directory.
+// Export writes the messages and a signed manifest to a new directory. If messages are lost, it writes no manifest.
 func Export(ctx context.Context, record *journal.Journal, dir string) (m Manifest, err error) {
 	last := record.Last()
-	c, err := record.Checkpoint() // of all that is exported
+	c, err := record.Checkpoint() // covers everything that is exported
 	if err != nil {
 		return m, err
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// Log lists calls of the journal. Since and Most are required; other empty fields match everything.
+// Log selects and prints calls. Since and Most are required; other empty fields match everything.
 type Log struct {
 	console.Console
 	Since        string
@@ -32,20 +32,20 @@ type Log struct {
 	Action, Text string
 	Workspace    string
 	Follow       bool
-	Store        string // connection string of a team store; "" = the journal here
-	Daemon       string // in the store
+	Store        string // connection string of a team store; "" = the local journal
+	Daemon       string // OWNER or OWNER/ID in the store
 }
 
-// wasAsked is the --decision of calls that awaited a person.
+// wasAsked is the value of --decision for calls that awaited approval.
 const wasAsked = "asked"
 
-// Check checks the fields, and makes Workspace canonical.
+// Check validates the fields, and makes Workspace canonical.
 func (l *Log) Check() (err error) {
 	if l.Workspace != "" {
 		if l.Workspace, err = filepath.Abs(l.Workspace); err != nil {
 			return err
 		}
-		if real, err := filepath.EvalSymlinks(l.Workspace); err == nil { // else it is gone, and recorded as it was
+		if real, err := filepath.EvalSymlinks(l.Workspace); err == nil { // a removed directory is recorded under the given path
 			l.Workspace = real
 		}
 	}
@@ -61,7 +61,8 @@ func (l *Log) Check() (err error) {
 	return console.OneOf("--decision", l.Action, policy.Allow.String(), policy.Ask.String(), policy.Deny.String(), wasAsked)
 }
 
-// ownName resolves an alias in --tool. unknown is the error for another tool.
+// ownName replaces an alias in Tool by the tool's name. unknown is the error to return for an unknown tool if no call
+// matches.
 func (l *Log) ownName() (unknown, err error) {
 	registry, err := daemon.Tools(config.Config{})
 	if err != nil || l.Tool == "" {
@@ -81,10 +82,11 @@ func (l *Log) ownName() (unknown, err error) {
 type logged struct {
 	journal.Record
 	text   string
-	daemon string // in a team store; "" = the journal here
+	daemon string // in a team store; "" = the local journal
 }
 
-// Run prints the calls of a record, which is nil with Store.
+// Run prints the matching calls, oldest first, then follows the journal if Follow is set. record is nil if Store is
+// set.
 func (l *Log) Run(ctx context.Context, record *journal.Journal) error {
 	back, err := Age(l.Since)
 	if err != nil {
@@ -120,7 +122,7 @@ func (l *Log) print(calls []logged) error {
 	rows := make([][]string, len(calls))
 	for n, c := range calls {
 		if c.daemon != "" {
-			short := strings.LastIndex(c.daemon, "/") + 1 + 8 // the first digits of its id
+			short := strings.LastIndex(c.daemon, "/") + 1 + 8 // the first 8 digits of the id
 			rows[n] = []string{display.Short(c.daemon[:min(len(c.daemon), short)])}
 		}
 		rows[n] = append(rows[n], c.ReceivedAt.Local().Format(time.DateTime), cmp.Or(c.Decision.Action, "-"), ending(c.Record))
@@ -140,7 +142,7 @@ func (l *Log) query() journal.CallQuery {
 	return q
 }
 
-// collect returns the latest calls, also with an error, after which some are missing.
+// collect returns the latest matching calls, newest first. With an error, some may be missing.
 func (l *Log) collect(ctx context.Context, record *journal.Journal, since time.Time) (calls []logged, err error) {
 	q := l.query()
 	q.Since = since
@@ -199,7 +201,7 @@ func ending(rec journal.Record) string {
 	return cmp.Or(describe.Status(rec.Tool, rec.Status), string(rec.State))
 }
 
-// Age parses days (30d) or a time.ParseDuration.
+// Age parses a number of days such as 30d, or a time.Duration.
 func Age(text string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.Atoi(days)
@@ -214,13 +216,12 @@ func Age(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// followEvery is the period in which --follow looks for what other processes have recorded.
 const followEvery = 200 * time.Millisecond
 
 type follower struct {
 	*Log
 	record *journal.Journal
-	last   journal.Key // no later call is known
+	last   journal.Key // the latest known call
 	open   map[journal.Key]bool
 }
 
@@ -236,7 +237,7 @@ func (f *follower) begin(ctx context.Context) error {
 	return err
 }
 
-// follow prints each call that ends, until ctx ends; also those of printed that had not ended.
+// follow prints each call that ends before ctx does, except those that printed shows as ended.
 func (f *follower) follow(ctx context.Context, printed []logged) error {
 	done := map[journal.Key]bool{}
 	for _, c := range printed {
@@ -265,7 +266,8 @@ func (f *follower) follow(ctx context.Context, printed []logged) error {
 	}
 }
 
-// ended returns the calls that ended since it was last called; none while another process keeps the journal busy.
+// ended returns the calls that ended since the previous call of ended. It returns none while another process locks
+// the journal.
 func (f *follower) ended(ctx context.Context) ([]journal.Key, error) {
 	list, err := f.found(ctx)
 	if errors.Is(err, journal.ErrBusy) {

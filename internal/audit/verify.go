@@ -24,14 +24,14 @@ import (
 // Verify checks a journal or a team store.
 type Verify struct {
 	console.Console
-	Key     string   // file of the only keys that may have signed; "" = any
-	Anchors []string // as anchor.Parse reads them
-	Store   string   // connection string of a team store; "" = the journal here
+	Key     string   // file with the only keys that may have signed; "" = any key
+	Anchors []string // in the notation of anchor.Parse
+	Store   string   // connection string of a team store; "" = the local journal
 	Daemon  string   // in the store; "" = all
 }
 
-// Run checks and prints what is sound. noted is at most one link NUMBER:HASH that was kept elsewhere. load
-// returns the configuration; it is not called with Store.
+// Run verifies the journal and prints the result. noted is at most one NUMBER:HASH that the user kept elsewhere. load
+// returns the configuration; it is not called if Store is set.
 func (v *Verify) Run(ctx context.Context, load func() (config.Config, error), noted []string) error {
 	checks, err := v.checks(ctx, noted)
 	switch {
@@ -57,7 +57,7 @@ func (v *Verify) Run(ctx context.Context, load func() (config.Config, error), no
 	return v.found("", r)
 }
 
-// Accept notes the end of the journal as it is, and prints what it has set aside.
+// Accept records the current end of the journal as valid, and prints what it has set aside.
 func Accept(ctx context.Context, c console.Console, cfg config.Config) error {
 	if err := Recorded(ctx, cfg); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (v *Verify) checks(ctx context.Context, noted []string) (c seal.Checks, err
 	return c, nil
 }
 
-// found prints what is sound, of a daemon in a store or, with "", of the journal here.
+// found prints the result for a daemon in a store or, with "", for the local journal.
 func (v *Verify) found(daemon string, r journal.Report) error {
 	found := verified{Daemon: daemon, Records: r.Number, Hash: hex.EncodeToString(r.Hash[:]), First: message.Instant(r.First), Latest: message.Instant(r.Latest), Removed: r.Gone, Checkpoints: r.Count, Signed: r.Signed, Anchors: r.Met, Others: r.Other}
 	for _, k := range r.Keys {
@@ -142,13 +142,13 @@ type verified struct {
 	Daemon      string        `json:"daemon,omitempty"`
 	Hash        string        `json:"hash"`
 	Records     uint64        `json:"records"`
-	First       string        `json:"first"`  // time of the first record that is kept
-	Latest      string        `json:"latest"` // time of the last one
+	First       string        `json:"first"`  // time of the first kept record
+	Latest      string        `json:"latest"` // time of the last record
 	Checkpoints int           `json:"checkpoints"`
 	Signed      uint64        `json:"signed"` // number of the last signed record
 	Keys        []string      `json:"keys"`
 	Anchors     int           `json:"anchors,omitempty"`
-	Others      int           `json:"other_anchors,omitempty"` // of other journals
+	Others      int           `json:"other_anchors,omitempty"` // anchors of other journals
 	Removed     uint64        `json:"removed,omitempty"`
 	Cuts        []verifiedCut `json:"cuts,omitempty"`
 }
@@ -157,7 +157,7 @@ type verifiedCut struct {
 	Record uint64 `json:"record"`
 	Time   string `json:"time"`
 	Bytes  int64  `json:"bytes"`
-	Text   []byte `json:"text"` // the first of them
+	Text   []byte `json:"text"` // the first bytes that were cut
 }
 
 func parseLink(text string) (l seal.Link, err error) {
@@ -172,7 +172,7 @@ func parseLink(text string) (l seal.Link, err error) {
 	return l, nil
 }
 
-// ErrNoStore reports that a daemon is named without a store.
+// ErrNoStore reports a daemon without a store.
 var ErrNoStore = errors.New("--daemon names a daemon in a team store: name that with --postgres")
 
 func (v *Verify) inStore(ctx context.Context, checks seal.Checks) error {
@@ -198,7 +198,7 @@ func (v *Verify) inStore(ctx context.Context, checks seal.Checks) error {
 	return Tampered(failed)
 }
 
-// mostUnread bounds messages: clients of a store can add any number of calls.
+// mostUnread limits the listed messages, since clients of a store can add any number of calls.
 const mostUnread = 10
 
 func (l *Log) collectStore(ctx context.Context, q journal.CallQuery) (calls []logged, err error) {

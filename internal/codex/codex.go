@@ -1,8 +1,8 @@
-// Package codex implements the exec-server protocol of Codex: stock Codex runs its commands and opens its files in
-// toold.
+// Package codex implements the exec-server protocol of Codex: unmodified Codex runs commands and opens files in toold.
 //
-// A process is a call of the tool bash, a change of a file a call of write_file or bash. Consecutive reads are recorded
-// as one call (dispatch.Look). Anything unknown is refused. A session outlives its connection for Options.Linger.
+// A process is a call of the tool bash; a change to a file is a call of write_file or bash. Consecutive reads are
+// recorded as one call (dispatch.Look). Unknown requests are refused. A session outlives its connection for
+// Options.Linger.
 package codex
 
 import (
@@ -15,40 +15,40 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Options configure a Server. All are required.
+// Options configures a Server. All fields are required.
 type Options struct {
 	Dispatch  *dispatch.Dispatcher
-	Workspace string        // canonical; the working directory of Codex
-	Home      string        // of the user
-	Linger    time.Duration // without a connection; negative: unlimited
-	// Fault receives the value of a panic and returns the text for the client.
+	Workspace string        // canonical; Codex's working directory
+	Home      string        // home directory of the user
+	Linger    time.Duration // lifetime without a connection; negative: unlimited
+	// Fault is called with the value of a panic. It returns the text for the client.
 	Fault func(panicked any) string
 }
 
-// Limits per client.
+// Limits for one client.
 const (
-	maxSessions  = 64  // without a connection
-	maxProcesses = 256 // of a session, with ended ones whose output was read
-	maxRequests  = 64  // of a connection, that may block, with unwritten answers; and as many other unwritten answers
-	maxLarge     = 4   // of these, with content or lists of files
+	maxSessions  = 64  // sessions without a connection
+	maxProcesses = 256 // processes of a session, including ended ones whose output was read
+	maxRequests  = 64  // per connection: unanswered requests that may block, and as many other unwritten answers
+	maxLarge     = 4   // of those, requests for content or lists of files
 )
 
-// A Server contains the sessions.
+// A Server has the sessions of all clients.
 type Server struct {
 	opt   Options
-	pumps sync.WaitGroup // one per pump
+	pumps sync.WaitGroup // goroutines that run process.pump
 
 	mu       sync.Mutex
 	sessions map[string]*session
 	closed   bool
 }
 
-// New returns a Server without sessions.
+// New returns a Server. The caller must call Close.
 func New(o Options) *Server {
 	return &Server{opt: o, sessions: make(map[string]*session)}
 }
 
-// Close drops all sessions and waits for their goroutines. No connection may be left.
+// Close drops all sessions and waits for their goroutines. All connections must be closed before.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -60,7 +60,7 @@ func (s *Server) Close() {
 	s.pumps.Wait()
 }
 
-// openSession returns the session with the id resume, or a new one if it is "".
+// openSession returns the client's session with the id resume or, if that is "", a new one.
 func (s *Server) openSession(client, resume string) (*session, *rpcError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,14 +83,14 @@ func (s *Server) openSession(client, resume string) (*session, *rpcError) {
 	return ss, nil
 }
 
-// evict drops the client's sessions that are longest without a connection, until it may have one more. The caller
-// holds mu.
+// evict drops the client's sessions that have been without a connection longest, so that there is room for one more.
+// The caller holds mu.
 func (s *Server) evict(client string) {
 	detached := maps.Clone(s.sessions)
 	maps.DeleteFunc(detached, func(_ string, ss *session) bool { return ss.client != client || ss.detachedAt().IsZero() })
 	for len(detached) >= maxSessions {
 		idle := oldest(detached, (*session).detachedAt)
-		if idle == nil { // they are attached meanwhile
+		if idle == nil { // the others have a connection again
 			return
 		}
 		delete(detached, idle.id)
@@ -99,7 +99,7 @@ func (s *Server) evict(client string) {
 	}
 }
 
-// oldest returns the item with the earliest time, without zero times; or the zero T.
+// oldest returns the item with the earliest nonzero time, or the zero T.
 func oldest[T any](all map[string]T, at func(T) time.Time) (first T) {
 	var since time.Time
 	for _, item := range all {

@@ -10,28 +10,28 @@ import (
 	"github.com/toold/toold/tools/files"
 )
 
-// A Connection is one client. A reader calls Accept and finally Close, a writer calls Run.
+// A Connection is one client connection. One goroutine calls Accept and finally Close, another calls Run.
 type Connection struct {
 	srv          *Server
 	client       string
 	write        func(frame []byte) error
 	closed       chan struct{} // closed by Close
 	closeOnce    sync.Once
-	wake         chan struct{} // capacity 1: there may be something to write
-	requestSlots chan struct{} // one per request that may block and whose answer is not written
-	answerSlots  chan struct{} // one per other unwritten answer; only a client that does not read lacks one
-	contentSlots chan struct{} // one per unwritten answer to a request that large lists
+	wake         chan struct{} // capacity 1: there may be frames to write
+	requestSlots chan struct{} // one element per unanswered request that may block
+	answerSlots  chan struct{} // one element per other unwritten answer; full only if the client does not read
+	contentSlots chan struct{} // one element per unwritten answer to a method in large
 	handlers     sync.WaitGroup
 
-	session  *session                // nil until initialize; set by the reader
-	attached atomic.Pointer[session] // the same, for the writer
+	session  *session                // nil before initialize; used by the reader
+	attached atomic.Pointer[session] // the same session, for the writer
 
 	mu      sync.Mutex
-	queue   []response      // at most one for each request
-	handles map[string]file // open ones
+	queue   []response      // at most one per request
+	handles map[string]file // open file handles
 }
 
-// Connect starts a connection of the client with this token name. Only Run calls write, which sends a text frame.
+// Connect returns a Connection for the client with this token name. Only Run calls write, which sends a text frame.
 func (s *Server) Connect(client string, write func(frame []byte) error) *Connection {
 	return &Connection{
 		srv: s, client: client, write: write, closed: make(chan struct{}), handles: make(map[string]file),
@@ -40,10 +40,9 @@ func (s *Server) Connect(client string, write func(frame []byte) error) *Connect
 	}
 }
 
-// Close ends the connection and drops waiting requests: Codex considers their commands failed. It may be called twice.
+// Close ends the connection and drops unanswered requests, whose commands Codex considers failed. It may be repeated.
 func (c *Connection) Close() { c.closeOnce.Do(func() { close(c.closed) }) }
 
-// wakeWriter wakes the writer. It never blocks.
 func (c *Connection) wakeWriter() { notify(c.wake) }
 
 func notify(wake chan<- struct{}) {
@@ -53,8 +52,8 @@ func notify(wake chan<- struct{}) {
 	}
 }
 
-// Run writes until the connection ends, a write fails, or ending is ready and everything is written. It waits for the
-// connection's goroutines.
+// Run writes until the connection ends, a write fails, or everything is written after ending was closed. It then waits
+// for the connection's goroutines.
 func (c *Connection) Run(ending <-chan struct{}) {
 	defer c.leave()
 	last := false
@@ -86,20 +85,20 @@ func (c *Connection) leave() {
 	}
 }
 
-// writePending writes the queued answers and one frame of each process. busy reports whether there may be more.
+// writePending writes the queued answers and one frame per process. busy means that there may be more.
 func (c *Connection) writePending() (busy bool, err error) {
-	// Before the queue: a process announced later has its answer in the next one.
+	// Before the queue is taken, so that the answer to process/start precedes the process's output.
 	processes := slices.DeleteFunc(c.attached.Load().processesOf(c), func(p *process) bool { return !p.announced.Load() })
 	c.mu.Lock()
 	queue := c.queue
 	c.queue = nil
 	c.mu.Unlock()
 	for i, answer := range queue {
-		queue[i] = response{} // release it
+		queue[i] = response{} // for the garbage collector
 		frame, err := json.Marshal(answer)
 		if err != nil {
 			answer.Result, answer.Error = nil, &rpcError{codeInternal, "the answer cannot be written: " + err.Error()}
-			frame, _ = json.Marshal(answer) // the id was read as JSON
+			frame, _ = json.Marshal(answer) // cannot fail: the id was valid JSON
 		}
 		if err := c.write(frame); err != nil {
 			return false, err
@@ -136,7 +135,7 @@ func (c *Connection) drained() bool {
 	return true
 }
 
-// reply queues the answer to a request that has a slot. It must be called once for each.
+// reply queues the answer to a request that has a slot. It must be called once per request.
 func (c *Connection) reply(r request, result any, e *rpcError) {
 	answer := response{ID: r.ID, Result: result, slots: r.slots, large: r.large}
 	if e != nil {
@@ -148,10 +147,10 @@ func (c *Connection) reply(r request, result any, e *rpcError) {
 	c.wakeWriter()
 }
 
-// method carries out a request. Without an error, the result is not nil.
+// method executes a request. Unless it returns an error, the result is not nil.
 type method func(c *Connection, params json.RawMessage) (any, *rpcError)
 
-// withParams returns a method that decodes its params for do.
+// withParams returns a method that decodes its params and calls do.
 func withParams[P any](do func(*Connection, P) (any, *rpcError)) method {
 	return func(c *Connection, params json.RawMessage) (any, *rpcError) {
 		var p P
@@ -172,7 +171,7 @@ func withFile[P interface{ file() (file, *rpcError) }](do func(*Connection, file
 	})
 }
 
-// immediate lists the methods that never block. They are carried out in order.
+// immediate lists the methods that never block. Accept executes them in order.
 var immediate = map[string]method{
 	"environment/info":  (*Connection).info,
 	"process/write":     withParams((*Connection).writeInput),
@@ -180,7 +179,7 @@ var immediate = map[string]method{
 	"process/terminate": withParams((*Connection).terminate),
 }
 
-// blocking lists those that may block. Each request has a goroutine.
+// blocking lists the methods that may block. Each request has its own goroutine.
 var blocking = map[string]method{
 	"process/read":       withParams((*Connection).readOutput),
 	"fs/getMetadata":     withFile((*Connection).getMetadata),
@@ -197,11 +196,10 @@ var blocking = map[string]method{
 	"fs/copy":            withParams((*Connection).copy),
 }
 
-// large lists the blocking methods that return content of a file, or a list of files.
+// large lists the blocking methods that return the content of a file or a list of files.
 var large = map[string]bool{"fs/readFile": true, "fs/readBlock": true, "fs/readDirectory": true, "fs/walk": true}
 
-// Accept handles one frame. It blocks only while the client does not read its answers: then their writer notices
-// the end of the connection.
+// Accept handles one frame. It blocks only if the client does not read its answers, until the connection is closed.
 func (c *Connection) Accept(frame []byte) {
 	var r request
 	err := json.Unmarshal(frame, &r)
@@ -232,7 +230,7 @@ func (c *Connection) Accept(frame []byte) {
 	}
 }
 
-// takeRequestSlot reports whether a request has the slot it needs; one that never blocks needs none.
+// takeRequestSlot takes the slot that a request needs, if any. It returns false if none is free.
 func (c *Connection) takeRequestSlot(r *request) bool {
 	mayBlock := r.Method == "process/start" || blocking[r.Method] != nil
 	if !mayBlock || c.session == nil {
@@ -256,7 +254,7 @@ func (c *Connection) handle(r request) {
 	case do != nil:
 		c.answer(r, do)
 	case r.Method == "process/start":
-		// Ends when the command runs, or will not, or the connection ends; leave waits.
+		// Ends when the command runs or never will, or when the connection ends; leave waits.
 		c.handlers.Go(func() {
 			defer c.recovered(r)
 			c.start(r)
@@ -280,7 +278,6 @@ func (c *Connection) answer(r request, do method) {
 	c.reply(r, result, e)
 }
 
-// recovered answers a request that panicked.
 func (c *Connection) recovered(r request) {
 	if p := recover(); p != nil {
 		c.reply(r, nil, &rpcError{codeInternal, c.srv.opt.Fault(p)})
@@ -305,7 +302,7 @@ func (c *Connection) initialize(p initializeParams) (any, *rpcError) {
 
 func (c *Connection) info(json.RawMessage) (any, *rpcError) { return c.environment(), nil }
 
-// environment describes where processes run, without optional capabilities.
+// environment describes where processes run. There are no optional capabilities.
 func (c *Connection) environment() object {
 	o := c.srv.opt
 	e := object{
@@ -318,7 +315,6 @@ func (c *Connection) environment() object {
 	return e
 }
 
-// takeContentSlot waits for a content slot, and reports false if the connection ends before.
 func (c *Connection) takeContentSlot() bool {
 	select {
 	case c.contentSlots <- struct{}{}:
@@ -331,15 +327,14 @@ func (c *Connection) takeContentSlot() bool {
 func (c *Connection) releaseContent() {
 	select {
 	case <-c.contentSlots:
-	default: // see readWithApproval
+	default: // no slot after readWithApproval if the connection has ended
 	}
 }
 
-// readWithApproval reads by a call of look that awaits approval. Its request has a content slot, which is free
-// meanwhile.
+// readWithApproval reads a file by a call of look, which awaits approval. It releases the content slot meanwhile.
 func (c *Connection) readWithApproval(f file, arguments map[string]any) (s files.Sight, e *rpcError) {
-	c.releaseContent()        // a person may take long
-	defer c.takeContentSlot() // without effect once the connection has ended
+	c.releaseContent()        // approval may take long
+	defer c.takeContentSlot() // fails only after the end of the connection
 	ret, e := c.runCall(f, "look", arguments)
 	if e != nil {
 		return s, e

@@ -59,7 +59,7 @@ func (c *Connection) fileOp(f file, op string, more map[string]any) (s files.Sig
 		case judged && op == "read":
 			return s, refuse("%s", lookErr.Text)
 		}
-		// Codex looks for its files in all parent directories: denied ones count as missing, and no one is asked.
+		// Codex searches all parent directories for its files, so denied ones count as missing, without approval.
 		return s, missing()
 	}
 }
@@ -72,7 +72,6 @@ func lookIn(series *dispatch.Look, sub dispatch.Submission) (s files.Sight, err 
 	return s, json.Unmarshal([]byte(result.Text), &s)
 }
 
-// runCall submits a call for a file and waits for its return.
 func (c *Connection) runCall(f file, tool string, arguments map[string]any) (*message.ToolReturn, *rpcError) {
 	sub := c.submission(f.limit, message.NewID("codex-file"), tool, arguments)
 	sub.Near = filepath.Dir(f.path)
@@ -104,7 +103,7 @@ func outcome(f dispatch.Final) (*message.ToolReturn, *rpcError) {
 	case f.Return == nil:
 		return nil, refuse("%s", f.Err.Message)
 	case f.Return.Status == "success" && f.Return.Decision.IsEdited():
-		return nil, refuse("%s", f.Return.Result) // Codex would take it for what it asked for
+		return nil, refuse("%s", f.Return.Result) // Codex would assume that its own arguments were used
 	case f.Return.Status == "success":
 		return f.Return, nil
 	case strings.Contains(f.Return.Result, "No such file or directory"):
@@ -137,7 +136,7 @@ func (c *Connection) readFile(f file, _ pathParams) (any, *rpcError) {
 	return object{"dataBase64": append([]byte{}, s.Data...)}, nil
 }
 
-// Bounds of an answer that lists files: its names and URIs, and what an entry has besides.
+// Limits of an answer that lists files, in bytes: the names and URIs, and the remaining size of an entry.
 const (
 	listBytes  = 4 << 20
 	entryBytes = 64
@@ -185,7 +184,7 @@ type walkEntry struct {
 	Kind string `json:"kind"`
 }
 
-// walk lists the files below a directory, level by level, without following links.
+// walk lists the files below a directory, level by level. It does not follow links.
 func (c *Connection) walk(root file, a walkParams) (any, *rpcError) {
 	entryLimit, dirsLeft := min(max(a.Options.MaxEntries, 0), maxEntries), min(max(a.Options.MaxDirectories, 0), maxDirectories)
 	entries, failed, truncated, size := []walkEntry{}, []object{}, false, 0
@@ -239,7 +238,7 @@ type blockParams struct {
 
 const maxHandles = 128
 
-// open opens a file for readBlock. A handle is a path: each block is judged and read separately.
+// open opens a file for readBlock. A handle is only a path: each block is decided on and read separately.
 func (c *Connection) open(f file, a openParams) (any, *rpcError) {
 	if _, e := c.fileOp(f, "read", map[string]any{"limit": 0}); e != nil {
 		return nil, e

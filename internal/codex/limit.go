@@ -29,7 +29,7 @@ type fileSystem struct {
 type entry struct {
 	Path   exact[entryPath] `json:"path"`
 	Access string           `json:"access"`
-	// Missing says what becomes of a path that does not exist. toold keeps its rule for when it does.
+	// Missing says how Codex treats a path that does not exist. toold applies the rule when the path exists.
 	Missing json.RawMessage `json:"missing_path_behavior"`
 }
 
@@ -44,7 +44,7 @@ type special struct {
 	Subpath string `json:"subpath"`
 }
 
-// limitOf translates the sandbox of a request. It refuses what toold cannot enforce.
+// limitOf converts the sandbox of a request. It refuses what toold cannot enforce.
 func limitOf(raw json.RawMessage) (l sandbox.Limit, e *rpcError) {
 	if isNull(raw) {
 		return l, nil
@@ -82,7 +82,7 @@ func limitOf(raw json.RawMessage) (l sandbox.Limit, e *rpcError) {
 	if !readsAll {
 		return l, refuse("this sandbox of Codex lets commands read only some directories, which toold cannot keep; nothing was done. Let it read everything, and say in toold's policy and sandbox.hide what may not be read")
 	}
-	// As in Codex, of two entries for one path the one that allows writing wins.
+	// As in Codex, an entry that allows writing takes precedence over another one for the same path.
 	l.ReadOnly = slices.DeleteFunc(l.ReadOnly, func(path string) bool { return slices.Contains(l.Write, path) })
 	if len(l.Write) == 0 {
 		l.Write, l.Mode = nil, sandbox.ReadOnly.String()
@@ -129,7 +129,7 @@ func (s sandboxContext) paths(n entryPath) ([]string, *rpcError) {
 	case "root":
 		roots = []string{"/"}
 	case "minimal", "tmpdir", "slash_tmp":
-		return nil, nil // commands of toold have private ones, or can only read these
+		return nil, nil // commands have private ones, or can only read them
 	case "project_roots", "current_working_directory":
 		uris := s.WorkspaceRoots
 		if len(uris) == 0 && s.Cwd != "" {

@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	chunkBytes = 32 << 10 // of one chunk
-	readBytes  = 4 << 20  // of one answer to process/read
-	maxChunks  = 8 << 10  // kept of a process, and unwritten
+	chunkBytes = 32 << 10 // maximum size of a chunk
+	readBytes  = 4 << 20  // maximum size of an answer to process/read
+	maxChunks  = 8 << 10  // per process: kept chunks, and unwritten ones
 )
 
-// chunk is the position of output in the record of the call, or text of toold itself.
+// chunk is a range of recorded output, or text added by toold.
 type chunk struct {
 	seq    uint64
 	stream tools.Stream
@@ -34,29 +34,29 @@ type process struct {
 	session  *session
 	id       string
 	terminal bool          // the command has a terminal
-	input    bool          // it receives input
-	updates  chan struct{} // capacity 1: the call may have changed
+	input    bool          // the command can receive input
+	updates  chan struct{} // capacity 1: the call may have news
 	decided  chan struct{} // closed when the command runs or never will
 
-	call      atomic.Pointer[dispatch.Call] // nil until it is submitted
-	announced atomic.Bool                   // the client knows that it runs
+	call      atomic.Pointer[dispatch.Call] // nil before the call is submitted
+	announced atomic.Bool                   // process/start was answered
 
 	mu         sync.Mutex
-	watcher    *dispatch.Watcher // nil while no connection is attached
-	seen       int               // events handled
+	watcher    *dispatch.Watcher // nil while there is no connection
+	seen       int               // number of handled events
 	running    bool
-	capture    *spool.Capture  // nil until it runs
-	final      *dispatch.Final // the end, numbered after all output
-	refused    *rpcError       // why it did not run
-	offsets    [2]int64        // bytes of each stream in chunks
+	capture    *spool.Capture  // nil before the command runs
+	final      *dispatch.Final // set at the end; numbered after all output
+	refused    *rpcError       // why the command did not run
+	offsets    [2]int64        // bytes of each stream that are in chunks
 	chunks     []chunk
-	lastSeq    uint64 // of a chunk or event
-	exitSeq    uint64 // 0: none yet. The close is the next number
+	lastSeq    uint64 // of the latest chunk or event
+	exitSeq    uint64 // of the exit, which the close follows; 0: not yet numbered
 	exitCode   int
-	sentSeq    uint64 // the last number written
+	sentSeq    uint64 // of the last written frame
 	endWritten time.Time
-	changed    chan struct{}   // closed and replaced when there is more
-	writes     map[string]bool // ids that were accepted
+	changed    chan struct{}   // closed and replaced when there is news
+	writes     map[string]bool // ids of accepted writes
 }
 
 func (p *process) watch() {
@@ -67,7 +67,7 @@ func (p *process) watch() {
 	}
 }
 
-// unwatch starts the call's linger time.
+// unwatch detaches from the call, which starts its linger time.
 func (p *process) unwatch() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,11 +95,11 @@ func (p *process) pump() {
 	}
 }
 
-// handleEvents handles new events and output, and reports whether the call has ended.
+// handleEvents handles new events and output. It reports whether the call has ended.
 func (p *process) handleEvents() (done bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// The events are read first: the output is complete by the time the return is read.
+	// Events are read before the output, so that the output is complete once the return is among them.
 	events := p.call.Load().Events(p.seen)
 	p.seen += len(events)
 	began := false
@@ -121,7 +121,7 @@ func (p *process) handleEvents() (done bool) {
 	return p.final != nil
 }
 
-// abandon refuses a process that has not started.
+// abandon marks a process that has not started as refused.
 func (p *process) abandon() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,7 +131,7 @@ func (p *process) abandon() {
 	p.closeDecided()
 }
 
-// closeDecided closes decided once. The caller holds mu.
+// closeDecided closes decided. It may be repeated. The caller holds mu.
 func (p *process) closeDecided() {
 	select {
 	case <-p.decided:
@@ -140,8 +140,8 @@ func (p *process) closeDecided() {
 	}
 }
 
-// assignNumbers numbers new output, then the end. It pauses while a client that does not read leaves too much unwritten.
-// The caller holds mu.
+// assignNumbers numbers new output and finally the end. It pauses while too many chunks are unwritten because the
+// client does not read. The caller holds mu.
 func (p *process) assignNumbers() {
 	before := p.lastSeq
 	defer func() {
@@ -157,7 +157,7 @@ func (p *process) assignNumbers() {
 	p.numberEnd(*p.final)
 }
 
-// numberOutput reports whether it numbered all output. The caller holds mu.
+// numberOutput numbers output, and reports whether that was all of it. The caller holds mu.
 func (p *process) numberOutput() (all bool) {
 	for p.chunksAfter(p.sentSeq) < maxChunks {
 		s, n := p.capture.Turn(p.offsets)
@@ -175,7 +175,7 @@ func (p *process) numberOutput() (all bool) {
 	return all
 }
 
-// numberEnd numbers the exit and the close, or sets refused for a process that did not run. The caller holds mu.
+// numberEnd numbers the exit and the close, or sets refused if the command did not run. The caller holds mu.
 func (p *process) numberEnd(f dispatch.Final) {
 	switch {
 	case f.Return == nil:
@@ -230,7 +230,7 @@ func (p *process) streamName(s tools.Stream) string {
 	return s.String()
 }
 
-// readChunk reads a chunk. The caller holds mu.
+// readChunk returns a chunk with its bytes. The caller holds mu.
 func (p *process) readChunk(k chunk) outputChunk {
 	out := outputChunk{Seq: k.seq, Stream: p.streamName(k.stream), Chunk: []byte(k.text)}
 	if k.text != "" {
@@ -245,7 +245,6 @@ func (p *process) readChunk(k chunk) outputChunk {
 	return out
 }
 
-// nextFrame returns the next frame to write, or nil.
 func (p *process) nextFrame() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -253,7 +252,7 @@ func (p *process) nextFrame() []byte {
 		return nil
 	}
 	if p.sentSeq == p.lastSeq && p.exitSeq == 0 {
-		p.assignNumbers() // after a pause
+		p.assignNumbers() // continue after a pause
 	}
 	if p.sentSeq == p.lastSeq {
 		return nil
@@ -263,7 +262,7 @@ func (p *process) nextFrame() []byte {
 	case p.exitSeq > 0 && seq == p.exitSeq:
 		n = notification{"process/exited", object{
 			"processId": p.id, "seq": seq, "exitCode": p.exitCode,
-			"sandboxDenied": false, // on true Codex asks to run the command without a sandbox
+			"sandboxDenied": false, // true would make Codex request the command without a sandbox
 		}}
 	case p.exitSeq > 0 && seq > p.exitSeq:
 		n = notification{"process/closed", object{"processId": p.id, "seq": seq}}
@@ -274,13 +273,13 @@ func (p *process) nextFrame() []byte {
 	}
 	p.sentSeq++
 	frame, err := json.Marshal(n)
-	if err != nil { // cannot happen: the types of wire.go marshal
+	if err != nil { // cannot happen with the types of wire.go
 		return nil
 	}
 	return frame
 }
 
-// chunksAfter counts the chunks after seq. The caller holds mu.
+// chunksAfter returns the number of chunks after seq. The caller holds mu.
 func (p *process) chunksAfter(seq uint64) int {
 	n := len(p.chunks)
 	if n == 0 || p.chunks[n-1].seq <= seq {
@@ -289,7 +288,7 @@ func (p *process) chunksAfter(seq uint64) int {
 	return int(min(uint64(n), p.chunks[n-1].seq-seq))
 }
 
-// endWrittenAt returns when the end was written; zero until then, and for a process that did not run.
+// endWrittenAt returns when the end was written, or zero.
 func (p *process) endWrittenAt() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -302,15 +301,15 @@ func (p *process) ended() bool {
 	return p.final != nil || p.refused != nil
 }
 
-// hasOutput reports whether output after seq or the end exists. more is closed when more arrives.
+// hasOutput reports whether there is output after seq, or the end. more is closed when there is news.
 func (p *process) hasOutput(seq uint64) (ready bool, more <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.chunksAfter(seq) > 0 || p.exitSeq > 0, p.changed
 }
 
-// pendingRead answers process/read with at most limit bytes but at least one chunk, read from the record when the answer
-// is written.
+// pendingRead is the answer to process/read, with at most limit bytes but at least one chunk. Output is read when the
+// answer is encoded.
 type pendingRead struct {
 	process *process
 	seq     uint64

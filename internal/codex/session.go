@@ -15,20 +15,20 @@ type session struct {
 	srv     *Server
 	id      string
 	client  string
-	dropped chan struct{} // closed when the session is dropped
+	dropped chan struct{} // closed by end
 
-	// series contains the current series of reads, or nil. It is taken out while it is used.
+	// series has the current series of reads, or nil. It is empty while a goroutine uses the series.
 	series chan *dispatch.Look
 
 	mu        sync.Mutex
-	conn      *Connection // nil while none is attached
-	detached  time.Time   // when the last one ended; zero while one is attached
+	conn      *Connection // nil while there is no connection
+	detached  time.Time   // end of the last connection; zero while there is one
 	linger    *time.Timer
 	ended     bool
 	processes map[string]*process
-	calls     map[string]int // number of the latest process of each tool call, of maxCalls at most
-	starts    int            // of processes
-	forgot    bool           // calls has lacked one
+	calls     map[string]int // number of the latest process of each tool call; at most maxCalls
+	starts    int            // number of processes started
+	forgot    bool           // calls was cleared once
 }
 
 func (s *session) readSeries(first dispatch.Submission) (*dispatch.Look, error) {
@@ -49,7 +49,7 @@ func (s *session) endSeries() {
 	s.series <- nil
 }
 
-// attach closes an earlier connection, which Codex has given up.
+// attach sets the session's connection. It closes an earlier one, which Codex no longer uses.
 func (s *session) attach(c *Connection) *rpcError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +89,7 @@ func (s *session) detach(c *Connection) {
 	}
 }
 
-// detachedAt returns since when no connection is attached; zero while one is.
+// detachedAt returns when the last connection ended, or zero while there is one.
 func (s *session) detachedAt() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *session) find(id string) *process {
 	return s.processes[id]
 }
 
-// processesOf returns the processes whose output c writes. s may be nil.
+// processesOf returns the processes whose output c must write. s may be nil.
 func (s *session) processesOf(c *Connection) []*process {
 	if s == nil {
 		return nil
@@ -136,7 +136,7 @@ func (s *session) processesOf(c *Connection) []*process {
 	return slices.Collect(maps.Values(s.processes))
 }
 
-// add adds a process. If there are too many it removes the oldest ended one that was read.
+// add adds a process. If there are too many, it removes the one whose end was written first.
 func (s *session) add(p *process) *rpcError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,8 +165,8 @@ func (s *session) remove(p *process) {
 	}
 }
 
-// callID returns an id for the call of a process that belongs to no tool call: other sessions may use the same process
-// id. countStart tells those apart that begin alike.
+// callID returns a call id for a process without a tool call. It contains the session's id, because sessions may use
+// the same process id. countStart distinguishes ids that become equal because they are cut.
 func (s *session) callID(process ident) string {
 	most := message.MaxID - len(s.id) - len(".2147483647")
 	begin := string(process[:min(len(process), most)])
@@ -175,7 +175,7 @@ func (s *session) callID(process ident) string {
 
 const maxCalls = 1 << 14
 
-// countStart returns a number that no process of this tool call has had, 1 for the first.
+// countStart returns the number of a process within its tool call, from 1. No two processes have the same.
 func (s *session) countStart(call string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +186,7 @@ func (s *session) countStart(call string) int {
 		s.forgot = true
 	}
 	if n++; !known && s.forgot {
-		n = s.starts // it may have had the earlier ones
+		n = s.starts // larger than any number that the call may have had
 	}
 	s.calls[call] = n
 	return n

@@ -15,7 +15,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// dialect marks the calls of Codex in the journal.
+// dialect is the dialect of Codex's calls in the journal.
 const dialect message.Dialect = "codex"
 
 func (c *Connection) start(r request) {
@@ -40,7 +40,7 @@ func (c *Connection) start(r request) {
 		return
 	}
 	c.reply(r, processParams{p.id}, nil)
-	p.announced.Store(true) // not before: its output follows the answer
+	p.announced.Store(true) // after the answer, which must precede output
 	c.wakeWriter()
 }
 
@@ -111,7 +111,7 @@ func (c *Connection) submissionOf(a startParams) (sub dispatch.Submission, e *rp
 }
 
 func (c *Connection) submission(limit sandbox.Limit, id, tool string, arguments map[string]any) dispatch.Submission {
-	text, _ := json.Marshal(arguments) // strings, numbers and booleans
+	text, _ := json.Marshal(arguments) // cannot fail for strings, numbers and booleans
 	return dispatch.Submission{
 		Client: c.client, Conn: c.session.id, Dir: c.srv.opt.Workspace, Limit: limit,
 		Program: &message.Program{Name: "codex"}, Request: &message.Request{Dialect: dialect},
@@ -121,8 +121,8 @@ func (c *Connection) submission(limit sandbox.Limit, id, tool string, arguments 
 
 func isNull(value json.RawMessage) bool { return len(value) == 0 || string(value) == "null" }
 
-// script returns a command as a script for the tool bash: that of a bash as it is, without the user's
-// profile, which a login shell would read.
+// script returns a command as a script for the tool bash. For bash -c or -lc it is the script itself, without the
+// user's profile, which a login shell would read.
 func script(argv []string) string {
 	isScript := len(argv) == 3 && (argv[1] == "-c" || argv[1] == "-lc")
 	if isScript && isBash(argv[0]) {
@@ -131,7 +131,7 @@ func script(argv []string) string {
 	words := make([]string, len(argv))
 	for i, word := range argv {
 		words[i] = tools.Quote(word)
-		if i == 0 && words[0] == word && !strings.Contains(word, "/") { // it may be a keyword, such as time
+		if i == 0 && words[0] == word && !strings.Contains(word, "/") { // quoted, because it may be a keyword such as time
 			words[0] = "'" + word + "'"
 		}
 	}
@@ -198,7 +198,7 @@ func (c *Connection) writeInput(a writeParams) (any, *rpcError) {
 
 const maxWrites = 4096
 
-// acceptWrite reports whether a write is new: Codex repeats one whose answer was lost.
+// acceptWrite reports whether a write is new. Codex repeats a write whose answer was lost.
 func (p *process) acceptWrite(id string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -243,7 +243,7 @@ func (c *Connection) terminate(a processParams) (any, *rpcError) {
 	if p == nil {
 		return object{"running": false}, nil
 	}
-	p.mu.Lock() // held while the call is submitted
+	p.mu.Lock() // held while submit submits the call
 	call := p.call.Load()
 	p.mu.Unlock()
 	if call == nil || p.ended() {

@@ -13,24 +13,23 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// request is an incoming JSON-RPC message, without the member "jsonrpc". A notification has no id.
+// request is a JSON-RPC message, which has no member "jsonrpc". A notification has no id.
 type request struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
-	slots  chan struct{}   // contains the one that its answer returns
-	large  bool            // it has a content slot, which its answer returns
+	slots  chan struct{}   // channel of slots that the answer receives from
+	large  bool            // the request has a content slot, which its answer releases
 }
 
-// object is a JSON object in a result.
 type object map[string]any
 
 type response struct {
 	ID     json.RawMessage `json:"id"`
 	Result any             `json:"result,omitempty"`
 	Error  *rpcError       `json:"error,omitempty"`
-	slots  chan struct{}   // receive one when it is written
-	large  bool            // as in request
+	slots  chan struct{}   // the writer receives from it after writing
+	large  bool            // see request
 }
 
 type notification struct {
@@ -58,10 +57,10 @@ func badParams(format string, args ...any) *rpcError {
 	return &rpcError{codeInvalidParams, fmt.Sprintf(format, args...)}
 }
 
-// ident is an id of Codex's choice. toold remembers it, so it is short.
+// ident is an id chosen by Codex. Its length is limited, because toold keeps it.
 type ident string
 
-// UnmarshalText refuses an id that no call may have.
+// UnmarshalText rejects ids that calls must not have.
 func (id *ident) UnmarshalText(text []byte) error {
 	if !message.IsID(string(text)) {
 		return fmt.Errorf("the id %.80q is not at most %d bytes of printable text", text, message.MaxID)
@@ -70,8 +69,8 @@ func (id *ident) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// decode reads params into a struct, whose fields must not have omitempty. It rejects a top-level
-// parameter that the struct lacks, unless it is empty: ignoring it could change what was asked.
+// decode decodes params into a struct, whose fields must not have omitempty. It rejects a top-level parameter that the
+// struct does not have, unless it is empty, because ignoring it could change the meaning of the request.
 func decode(params json.RawMessage, into any) *rpcError {
 	if len(params) == 0 {
 		params = json.RawMessage("{}")
@@ -92,10 +91,10 @@ func decode(params json.RawMessage, into any) *rpcError {
 	return nil
 }
 
-// exact is a part of params that is read as decode reads params.
+// exact is a part of params that is decoded by decode.
 type exact[T any] struct{ V T }
 
-// UnmarshalJSON refuses what decode refuses.
+// UnmarshalJSON returns an error where decode does.
 func (x *exact[T]) UnmarshalJSON(text []byte) error {
 	if e := decode(text, &x.V); e != nil {
 		return errors.New(e.Message)
@@ -122,7 +121,7 @@ func pathOf(uri string) (string, *rpcError) {
 		return "", badParams("%q has more than a path", uri)
 	case !filepath.IsAbs(u.Path) || strings.ContainsRune(u.Path, 0):
 		return "", badParams("%q has no absolute path", uri)
-	case !utf8.ValidString(u.Path): // JSON would name another file
+	case !utf8.ValidString(u.Path): // encoding as JSON would change the name
 		return "", badParams("%q is not in UTF-8, and toold reaches only such names; use the shell", uri)
 	}
 	return u.Path, nil
@@ -167,7 +166,7 @@ type readParams struct {
 type readResult struct {
 	Chunks        []outputChunk `json:"chunks"`
 	NextSeq       uint64        `json:"nextSeq"`
-	Exited        bool          `json:"exited"` // the process has ended; Closed: so has its output
+	Exited        bool          `json:"exited"` // the process has ended; Closed: its output too
 	ExitCode      *int          `json:"exitCode"`
 	Closed        bool          `json:"closed"`
 	Failure       *string       `json:"failure"`

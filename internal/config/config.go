@@ -13,59 +13,59 @@ import (
 	"github.com/toold/toold/sandbox/escalation"
 )
 
-// Config is the complete, checked configuration of a daemon. Every path is absolute. The table of settings
-// documents each.
+// Config is the complete, checked configuration of a daemon. Every path is absolute. The table of settings documents
+// the fields.
 type Config struct {
-	File           string // that was read; "" = none
-	NamesFile      bool   // by a flag or a variable
-	Text           []byte // of the file
-	Listen         string // host:port; without TLS the host is a loopback one
+	File           string // "" = none
+	NamesFile      bool   // File was named by a flag or a variable
+	Text           []byte // contents of File
+	Listen         string // host:port; a loopback host unless TLS is set
 	Socket         string // path of a Unix socket; "" = none
 	TLS            TLS
 	Workspace      string // canonical; an existing directory, never "/"; "" with ReachDaemon
 	StateDir       string // canonical as far as it exists; for RunCalls never where calls may write
 	Policy         string // "" = the built-in policy
-	PolicyPlace    string // of a file that takes its place once it is there; "" = unknown, or Policy is set
-	NamesPolicy    bool   // by a flag or a variable
+	PolicyPlace    string // path where a policy file would replace the built-in policy; "" = unknown, or Policy is set
+	NamesPolicy    bool   // Policy was named by a flag or a variable
 	AllowedHosts   []string
 	AllowedOrigins []string
 	Tokens         []Token
 	ApprovalTime   time.Duration
 	Sandbox        sandbox.Profile
-	Lowest         sandbox.Tier // the lowest acceptable tier
-	Protect        []string     // see policy.Autorun
-	ProtectReport  bool         // report new files under protected names instead of removing them
+	Lowest         sandbox.Tier
+	Protect        []string // see policy.Autorun
+	ProtectReport  bool     // report new files under protected names instead of removing them
 	Limits         Limits
 	Env            Env
 	Terminal       string
 	WarmShells     int64
 	Redact         []string
 	LogLevel       string
-	Traces         string   // an OTLP/HTTP URL with its path; "" = none
+	Traces         string   // OTLP/HTTP URL including its path; "" = none
 	Store          string   // connection string of the team store; "" = none
-	Warnings       []string // allowed, but worth a thought
+	Warnings       []string // accepted settings that may be mistakes
 
 	Escalation escalation.Limits // what an approver may add to the sandbox of one call
 	Egress     Egress
 	Caches     []caches.Cache
 }
 
-// TLS names the server's certificate and key, both or none.
+// TLS names the certificate and key files of the server: both or none.
 type TLS struct{ Cert, Key string }
 
-// Token is a kind of client.
+// Token is the token of a kind of client.
 type Token struct {
-	Name  string   // also of the token's file
+	Name  string   // also the name of the token's file
 	Roles []string // of "agent", "approver", "observer", "admin"; never empty
 }
 
-// Env is what commands see of the daemon's environment.
+// Env selects what commands see of the daemon's environment.
 type Env struct {
 	Pass []string
 	Set  map[string]string // overrides Pass
 }
 
-// Limits are the settings under limits. Sizes are bytes.
+// Limits are the settings under limits. Sizes are in bytes.
 type Limits struct {
 	MaxFrameBytes, OutboxBytes, ReturnBytes, SpoolBytes, StateBytes int64
 
@@ -80,15 +80,16 @@ type Limits struct {
 
 // Options configure Load. The zero value reads the default file and the environment.
 type Options struct {
-	Path string // "" = TOOLD_CONFIG, then the default file, which may be missing
-	Text []byte // nil = it is read
+	Path string // "" = TOOLD_CONFIG, else the default file, which may be missing
+	Text []byte // contents of the file; nil = Load reads it
 
 	// Flags; "" = not given. Relative paths start at Dir.
 	Listen, Workspace, Policy, StateDir, LogLevel string
 
 	For Purpose
 
-	// Discover returns the workspace for a directory when no setting names one; nil = dir. Paths are canonical.
+	// Discover returns the workspace for a directory if no setting names one; nil = the directory. Paths are
+	// canonical.
 	Discover func(stateDir, dir string) (string, error)
 
 	Dir    string              // empty = the working directory
@@ -96,7 +97,7 @@ type Options struct {
 }
 
 // Load reads and checks the configuration. Flags override TOOLD_ variables, which override the file. Relative paths
-// in the file start at its directory. The error joins all faults; those of the file are *Error.
+// in the file are relative to its directory. The error joins all faults; faults in the file have type *Error.
 func Load(o Options) (Config, error) {
 	l, err := newLoader(o)
 	if err == nil {
@@ -115,12 +116,12 @@ func Load(o Options) (Config, error) {
 
 type loader struct {
 	getenv    func(string) string
-	dir       string // of relative paths in flags and the environment
+	dir       string // base of relative paths in flags and the environment
 	home      string // "" = unknown
 	file      string // "" = none
 	named     bool   // file
 	src       []byte
-	raw       map[string]any // by key, what setting.target returned, decoded
+	raw       map[string]any // decoded values by key; see setting.target
 	faults    []error
 	warnings  []string
 	configDir string // $XDG_CONFIG_HOME/toold; "" = unknown
@@ -152,7 +153,8 @@ func newLoader(o Options) (*loader, error) {
 	return l, nil
 }
 
-// xdg returns a base directory (XDG), "" if unknown. It ignores a relative path in the variable, as XDG demands.
+// xdg returns an XDG base directory, or "" if it is unknown. It ignores a relative path in the variable, as the XDG
+// specification requires.
 func (l *loader) xdg(name, below string) string {
 	if dir := l.getenv(name); filepath.IsAbs(dir) {
 		return filepath.Clean(dir)
@@ -216,7 +218,7 @@ func (l *loader) override(o Options) {
 	}
 }
 
-// Purpose decides whether settings that would make running calls unsafe are faults.
+// Purpose decides whether settings that make running calls unsafe are faults.
 type Purpose int
 
 // The purposes.
@@ -226,7 +228,7 @@ const (
 	ReachDaemon                // they are ignored, and Config has no workspace
 )
 
-// failUnsafe reports what would make running calls unsafe, as the purpose demands.
+// failUnsafe reports, according to the purpose, a setting that makes running calls unsafe.
 func (l *loader) failUnsafe(at scalar, format string, args ...any) {
 	switch l.purpose {
 	case ReachDaemon:

@@ -24,7 +24,7 @@ func (l *loader) build() Config {
 	l.version(l.scalar("version"))
 	l.fields(&c)
 	if runtime.GOOS != "linux" && !l.scalar("terminal").set {
-		c.Terminal = "off" // commands have pipes only
+		c.Terminal = "off" // commands have only pipes
 	}
 	l.network(&c)
 	c.Tokens = l.tokens(*l.raw["tokens"].(*[]rawToken))
@@ -41,7 +41,7 @@ func (l *loader) build() Config {
 	return c
 }
 
-// version refuses files of other versions and files without one, unless they are empty.
+// version rejects files of other versions. A file without a version must be empty.
 func (l *loader) version(s scalar) {
 	switch {
 	case s.set && s.text != "1":
@@ -67,7 +67,7 @@ func (l *loader) network(c *Config) {
 	c.AllowedOrigins = l.textsMatching("allowed_origins", "an origin, such as https://box.example:8443", isOrigin)
 }
 
-// checkListen returns what is wrong with an address. Other machines need TLS.
+// checkListen returns what is wrong with an address, or "". A host other than loopback needs TLS.
 func checkListen(address string, tls bool) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -106,7 +106,7 @@ func isHost(s string) bool {
 	return u.Hostname() != "" && !strings.Contains(s, "*")
 }
 
-// isOrigin accepts neither "*" nor "null": both would let any page in.
+// isOrigin reports whether s is an origin. "*" and "null" are not: they would admit every page.
 func isOrigin(s string) bool {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
@@ -134,7 +134,7 @@ func (l *loader) endpoint(dst *string, s scalar) {
 	*dst = u.JoinPath("v1/traces").String()
 }
 
-// store rejects a connection string that names files: only the files that variables name are hidden from calls.
+// store rejects a connection string that names files: only files named by variables are hidden from calls.
 func (l *loader) store(dst *string, s scalar) {
 	for word, variable := range map[string]string{"passfile": "PGPASSFILE", "servicefile": "PGSERVICEFILE", "sslkey": "PGSSLKEY"} {
 		if strings.Contains(s.text, word) {
@@ -172,7 +172,7 @@ func (l *loader) tokens(list []rawToken) (out []Token) {
 	return out
 }
 
-// roles reads the roles of a token, and warns of one that may both request calls and decide on them.
+// roles reads the roles of a token. It warns of a token that may both request calls and decide on them.
 func (l *loader) roles(list []scalar, name scalar, key string) []string {
 	if len(list) == 0 {
 		l.fail(name, "%s is empty: expected a list of agent, approver, observer, admin", key)
@@ -232,19 +232,19 @@ func (l *loader) environment(e *Env) {
 		}
 		e.Set[name] = s.text
 		if strings.HasPrefix(s.text, "~/") || s.text == "~" {
-			e.Set[name] = l.absolute(s) // as a shell does
+			e.Set[name] = l.absolute(s) // as shells do
 		}
 	}
 }
 
-// forbidden rejects a variable that commands are never given.
+// forbidden rejects a variable that commands never get.
 func (l *loader) forbidden(s scalar, key string, o executor.EnvOptions) {
 	for _, name := range executor.NeverPass(o) {
 		l.fail(s, "%s: %s cannot be given to commands: such a variable changes what judged commands mean, opens a cloud account, or is toold's own; take it out", key, name)
 	}
 }
 
-// redact rejects texts so short that replacing them would garble any output.
+// redact rejects texts so short that masking them would garble all output.
 func (l *loader) redact(list []scalar) []string {
 	out := l.texts(list, "redact")
 	for i, v := range out {

@@ -11,7 +11,7 @@ import (
 	"github.com/toold/toold/internal/statedir"
 )
 
-// HeadDir is the directory beside the state directory that records the end of the journal.
+// HeadDir returns the directory, next to the state directory, that records the end of the journal.
 func (c Config) HeadDir() string {
 	if c.StateDir == "" {
 		return ""
@@ -40,11 +40,11 @@ func (l *loader) ownFiles(c *Config) []ownFile {
 	return files
 }
 
-// checkOwnFiles rejects files of the daemon in directories that calls may write. Links count too: whoever can write
-// there can change their target.
+// checkOwnFiles rejects files of the daemon in directories that calls may write. Symbolic links count too: whoever
+// can write the directory can replace a link.
 func (l *loader) checkOwnFiles(c *Config) {
 	mounts := readMounts()
-	reported := map[string]bool{} // roots: one file of each is enough to say what to do
+	reported := map[string]bool{} // roots: one reported file is enough for each
 	for _, own := range l.ownFiles(c) {
 		if own.path == "" {
 			continue
@@ -83,10 +83,9 @@ func (l *loader) checkOwnFile(own ownFile, places []string, root string, mounts 
 	return false
 }
 
-// mount is a line of mountinfo: at shows the directory root of the device.
+// mount is a line of mountinfo: the directory root of device is mounted at at.
 type mount struct{ device, root, at string }
 
-// visibleThrough reports whether a mount below root shows what is at path.
 func visibleThrough(mounts []mount, root, path string) bool {
 	device, place := deviceOf(mounts, path)
 	if device == "" {
@@ -102,7 +101,6 @@ func visibleThrough(mounts []mount, root, path string) bool {
 	return other == device && paths.Within(place, above)
 }
 
-// otherPaths returns the other paths at which mounts show path or a part of it.
 func otherPaths(mounts []mount, path string) (list []string) {
 	device, place := deviceOf(mounts, path)
 	for _, m := range mounts {
@@ -115,7 +113,7 @@ func otherPaths(mounts []mount, path string) (list []string) {
 		case !paths.Within(m.root, place):
 			continue
 		}
-		// Another mount may cover it.
+		// Another mount may cover this one.
 		if d, p := deviceOf(mounts, at); !paths.Within(at, path) && d == device && p == shown {
 			list = append(list, at)
 		}
@@ -123,11 +121,10 @@ func otherPaths(mounts []mount, path string) (list []string) {
 	return list
 }
 
-// deviceOf returns the device of a path, and the path on it.
 func deviceOf(mounts []mount, path string) (device, place string) {
 	best := -1
 	for _, m := range mounts {
-		if paths.Within(path, m.at) && len(m.at) >= best { // the last of equal ones covers the others
+		if paths.Within(path, m.at) && len(m.at) >= best { // the last of several mounts covers the others
 			best, device = len(m.at), m.device
 			place = filepath.Join(m.root, strings.TrimPrefix(path, m.at))
 		}
@@ -135,7 +132,7 @@ func deviceOf(mounts []mount, path string) (device, place string) {
 	return device, place
 }
 
-// readMounts reads the mounts of this process (proc_pid_mountinfo(5)).
+// readMounts returns the mounts of this process (proc_pid_mountinfo(5)).
 func readMounts() []mount {
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if errors.Is(err, os.ErrNotExist) {

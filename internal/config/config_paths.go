@@ -16,7 +16,7 @@ import (
 )
 
 // secrets returns what no call may read: keys, passwords and tokens in well-known locations, and password hashes,
-// which a daemon of root could read.
+// which a daemon running as root could read.
 func secrets() []string {
 	return []string{
 		"~/.ssh", "~/.gnupg", "~/.aws", "~/.azure", "~/.kube", "~/.oci",
@@ -101,7 +101,8 @@ func (l *loader) stateDir(s scalar) string {
 	return canonical(filepath.Join(base, "toold"))
 }
 
-// policy finds the policy file, or its place. An unreadable one is a fault: the built-in policy does not silently replace it.
+// policy returns the policy file, or the path where it would be. An unreadable file is a fault, not replaced by the
+// built-in policy.
 func (l *loader) policy(s scalar) (path, place string) {
 	if s.set {
 		l.namedFile(&path, s, "policy")
@@ -177,10 +178,8 @@ func (l *loader) writeRoots(setting string) []string {
 	return out
 }
 
-// defaultReadable is what git reads in a home.
 func defaultReadable() []string { return []string{"~/.gitconfig", "~/.config/git"} }
 
-// readRoots resolves the directories that can be read in tier C.
 func (l *loader) readRoots(list []scalar) []string {
 	if list == nil {
 		for _, path := range defaultReadable() {
@@ -208,7 +207,7 @@ func (l *loader) readRoots(list []scalar) []string {
 	return out
 }
 
-// hidden returns what calls cannot read: secrets, sandbox.hide and the daemon's own files.
+// hidden returns the paths that calls cannot read: secrets, sandbox.hide and the daemon's own files.
 func (l *loader) hidden(c *Config, list []scalar) []string {
 	var out []string
 	mounts := readMounts()
@@ -241,7 +240,7 @@ func (l *loader) hidden(c *Config, list []scalar) []string {
 	return out
 }
 
-// neededBelow returns the shell of commands, or its loader, if it is in a directory.
+// neededBelow returns the commands' shell or its dynamic loader if it is in a directory, else "".
 func neededBelow(dir string) string {
 	loaders, _ := filepath.Glob("/lib*/ld-linux*") // the pattern is valid
 	for _, path := range append(loaders, "/bin/bash") {
@@ -252,7 +251,7 @@ func neededBelow(dir string) string {
 	return ""
 }
 
-// Homes maps the variables that move secrets to their default locations.
+// Homes returns the variables that relocate secrets, with the default locations.
 func Homes() map[string]string {
 	return map[string]string{
 		"XDG_CONFIG_HOME": "~/.config", "XDG_DATA_HOME": "~/.local/share", "XDG_CACHE_HOME": "~/.cache",
@@ -279,7 +278,7 @@ func (l *loader) secretPaths(secret string) (paths []string) {
 	return paths
 }
 
-// checkHidden rejects patterns and warns of missing files: both would hide nothing.
+// checkHidden rejects patterns and warns of missing files, since neither hides anything.
 func (l *loader) checkHidden(c *Config, s scalar) bool {
 	path := l.absolute(s)
 	_, err := os.Lstat(path)
@@ -304,7 +303,7 @@ func (l *loader) checkHidden(c *Config, s scalar) bool {
 	return true
 }
 
-// absolute makes a path absolute. A relative one starts at the directory of the file, or at dir for flags and variables.
+// absolute makes a path absolute. It is relative to the directory of the file, or to dir for flags and variables.
 func (l *loader) absolute(s scalar) string {
 	path := s.text
 	if strings.TrimSpace(path) == "" || strings.ContainsRune(path, 0) {
@@ -327,7 +326,7 @@ func (l *loader) absolute(s scalar) string {
 	return filepath.Clean(path)
 }
 
-// expand replaces a leading "~" by the home; "" if it is unknown.
+// expand replaces a leading "~". It returns "" if the home directory is unknown.
 func (l *loader) expand(path string) string {
 	rest, ok := strings.CutPrefix(path, "~")
 	if !ok {

@@ -19,12 +19,12 @@ import (
 	"github.com/toold/toold/sandbox/escalation"
 )
 
-// Egress is what calls may contact with the network proxy.
+// Egress lists what calls may contact through the network proxy.
 type Egress struct {
-	Allow   []egress.Pattern // without a question
-	Private []netip.Prefix   // networks that are not public but may be reached
+	Allow   []egress.Pattern // allowed without approval
+	Private []netip.Prefix   // private networks that may be reached
 
-	// OtherNames allows TLS for a name other than the requested one.
+	// OtherNames allows a TLS server name other than the requested host.
 	OtherNames bool
 }
 
@@ -86,10 +86,10 @@ func (l *loader) ports(list []scalar) []uint16 {
 	return ports
 }
 
-// maxPorts bounds the listeners of a call.
+// maxPorts limits the listeners of a call.
 const maxPorts = 32
 
-// sockets returns the sockets that calls may use, never toold's own.
+// sockets returns the Unix sockets that calls may use. toold's own are rejected.
 func (l *loader) sockets(c *Config, list []scalar) []string {
 	var out []string
 	for _, s := range list {
@@ -132,7 +132,7 @@ func (l *loader) widen(c *Config) {
 	for i, root := range w.Write {
 		never := slices.Concat(c.Sandbox.Hide, []string{"/proc", "/sys", "/dev"})
 		hidden := slices.IndexFunc(never, func(h string) bool { return paths.Within(root, h) })
-		if hidden >= 0 && len(w.Write) == len(list) { // else one is faulty already
+		if hidden >= 0 && len(w.Write) == len(list) { // otherwise one was already rejected
 			l.fail(list[i], "approval.widen.write[%d] cannot be %s: calls have no access to %s", i, root, never[hidden])
 		}
 	}
@@ -180,11 +180,11 @@ func gitNames() []string {
 	return slices.DeleteFunc(policy.Autorun(), func(name string) bool { return !strings.HasPrefix(name, ".git/") })
 }
 
-// toolCaches lists the caches of common tools, each with the variable that moves it. Only gradle's contains settings
-// too: calls change their own copy.
+// toolCaches lists the caches of common tools, with the variables that relocate them. Only gradle's also contains
+// settings; calls change their own copy.
 func toolCaches() []caches.Cache {
 	return []caches.Cache{
-		{Path: "~/.cache", Env: "XDG_CACHE_HOME"}, // go, pip, uv, yarn and others
+		{Path: "~/.cache", Env: "XDG_CACHE_HOME"}, // of go, pip, uv, yarn and others
 		{Path: "~/go/pkg/mod", Env: "GOMODCACHE"},
 		{Path: "~/.npm", Env: "npm_config_cache"},
 		{Path: "~/.cargo/registry", Env: "CARGO_HOME"},
@@ -226,7 +226,7 @@ func (l *loader) caches(c *Config, list []scalar) []caches.Cache {
 	return out
 }
 
-// cacheProblem returns why a directory cannot be a cache. Calls share caches, so none may be in PATH.
+// cacheProblem returns why a directory cannot be a cache, or "". Calls share caches, so a cache must not be in PATH.
 func (l *loader) cacheProblem(c *Config, path string) string {
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
 		return "it is not a folder"

@@ -1,6 +1,5 @@
-// Package config reads the configuration and the policy files.
-//
-// It is strict: an unknown key is an error with file, line and column. It decides nothing and opens no sockets.
+// Package config reads the configuration and the policy files. It is strict: an unknown key is an error with file,
+// line and column. It opens no sockets and makes no decisions.
 package config
 
 import (
@@ -38,7 +37,7 @@ func newError(file string, lines []string, at position, message string) *Error {
 		line = append(line[:maxExcerpt:maxExcerpt], '…')
 	}
 	before := line[:min(max(at.column-1, 0), len(line))]
-	// Tabs are kept, so that the caret is below its character.
+	// Tabs are kept to align the caret.
 	pad := strings.Map(func(r rune) rune {
 		if r == '\t' {
 			return r

@@ -15,12 +15,12 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// careful is the policy that holds when the user has written none.
+// careful is the built-in policy.
 //
 //go:embed careful.yaml
 var careful []byte
 
-// starters are policies to begin one's own with.
+// starters are templates for the user's policy.
 //
 //go:embed careful.yaml strict.yaml go.yaml node.yaml python.yaml
 var starters embed.FS
@@ -33,14 +33,14 @@ func StarterPolicy(name string) ([]byte, error) {
 	return starters.ReadFile(name + ".yaml")
 }
 
-// AdministratorPolicy is the policy for all users. Only root may own and write it.
+// AdministratorPolicy is the path of the policy for all users. Only root may own and write it.
 const AdministratorPolicy = "/etc/toold/policy.yaml"
 
-// WorkspacePolicy is the policy of a workspace, which can only tighten.
+// WorkspacePolicy is the path, in a workspace, of its policy, which can only tighten.
 const WorkspacePolicy = ".toold/policy.yaml"
 
-// LoadPolicy reads and compiles the user's policy ("": the built-in one), the administrator's and the workspace's.
-// Faults of a file are *Error.
+// LoadPolicy reads and compiles the user's policy at path ("" = the built-in policy), the administrator's and the
+// workspace's. Faults in a file have type *Error.
 func LoadPolicy(path string, o policy.Options) (*policy.Policy, error) {
 	user, err := readUser(path)
 	if err != nil {
@@ -49,7 +49,7 @@ func LoadPolicy(path string, o policy.Options) (*policy.Policy, error) {
 	return thisSystem().compile(user, o)
 }
 
-// ReadPolicy reads a policy file ("": the built-in one) without compiling it.
+// ReadPolicy reads the policy file at path ("" = the built-in policy) without compiling it.
 func ReadPolicy(path string) (policy.File, error) {
 	user, err := readUser(path)
 	return user.file, err
@@ -57,12 +57,13 @@ func ReadPolicy(path string) (policy.File, error) {
 
 type layer struct {
 	file        policy.File
-	decoder     *decoder // has the positions; nil when unknown
+	decoder     *decoder // has the positions; nil if unknown
 	clientRules []clientRule
-	clients     []layer // the files of named
+	clients     []layer // files that named lists
 }
 
-// system describes the machine: where the administrator's policy is, who must own it, and which directories fold case.
+// system describes the machine: the path and required owner of the administrator's policy, and which directories
+// ignore case.
 type system struct {
 	administrator string
 	root          uint32
@@ -126,7 +127,8 @@ func readUser(path string) (layer, error) {
 	return l, l.readClients(os.OpenFile)
 }
 
-// administratorPolicy reads the administrator's policy, if any. No one but its owner may be able to change it.
+// administratorPolicy reads the administrator's policy, or returns nil if there is none. Only its owner may be able
+// to change it.
 func (s system) administratorPolicy() (*layer, error) {
 	open := func(path string, flag int, perm fs.FileMode) (*os.File, error) {
 		f, err := os.OpenFile(path, flag, perm)
@@ -200,7 +202,7 @@ func workspacePolicy(workspace string) (*layer, error) {
 
 const maxPolicy = 8 << 20
 
-// readRegular reads a regular file of bounded size: calls could put a pipe or a device into the workspace.
+// readRegular reads a regular file up to a limit: calls could put a pipe or a device into the workspace.
 func readRegular(open func(string, int, fs.FileMode) (*os.File, error), path string) ([]byte, error) {
 	f, err := open(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -221,7 +223,7 @@ func readRegular(open func(string, int, fs.FileMode) (*os.File, error), path str
 	return src, err
 }
 
-// withPositions adds positions in the files to the faults of policy.Compile.
+// withPositions adds file positions to the faults of policy.Compile.
 func withPositions(err error, layers []*layer) error {
 	list, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -241,7 +243,7 @@ func withPositions(err error, layers []*layer) error {
 	return errors.Join(faults...)
 }
 
-// PlacePolicyFaults adds positions to faults of the policy file at path ("": the built-in one).
+// PlacePolicyFaults adds positions to the faults of the policy file at path ("" = the built-in policy).
 func PlacePolicyFaults(path string, found []*policy.Fault) ([]*Error, error) {
 	l, err := readUser(path)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// readClients reads the clients' policies. Relative paths count from the policy's directory.
+// readClients reads the policies of clients. Relative paths are relative to the directory of the policy.
 func (l *layer) readClients(open func(string, int, fs.FileMode) (*os.File, error)) error {
 	for _, named := range l.clientRules {
 		switch {
@@ -42,7 +42,7 @@ func (l *layer) readClients(open func(string, int, fs.FileMode) (*os.File, error
 	return nil
 }
 
-// PolicyFiles returns the user's policy file and those that it names for clients. An unreadable one is one file.
+// PolicyFiles returns the user's policy file and the clients' files that it names. An unreadable file names none.
 func PolicyFiles(path string) []string {
 	if path == "" {
 		return nil
@@ -58,10 +58,10 @@ func PolicyFiles(path string) []string {
 
 const maxProbed = 4096
 
-// disk lists and compares files, to find out whether a directory folds case.
+// disk lists and compares files to find out whether a directory ignores case.
 type disk struct {
-	names func(dir string) []string // in a directory; nil if it cannot be read
-	same  func(a, b string) bool    // whether both paths lead to one file
+	names func(dir string) []string // names in a directory; nil if it cannot be read
+	same  func(a, b string) bool    // whether both paths name the same file
 }
 
 func foldsCase(dir string) bool { return disk{namesIn, sameFile}.folds(dir) }
@@ -70,7 +70,7 @@ func (d disk) folds(dir string) bool {
 	names := d.names(dir)
 	for _, name := range names {
 		if other := swapCase(name); other != name {
-			// A second name in the list is another file, such as a hard link.
+			// If both names are listed, they are two files, such as hard links.
 			return d.same(filepath.Join(dir, name), filepath.Join(dir, other)) && !slices.Contains(names, other)
 		}
 	}

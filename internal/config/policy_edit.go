@@ -12,8 +12,9 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// EditPolicy makes changes in the text of a policy file, with note as a comment at each. It reads the result again:
-// an edit that would mean anything else is an error. name is for messages. UndoPolicy takes the pieces.
+// EditPolicy makes changes to the text of a policy file, each with note as a comment. It parses the result and
+// returns an error if it differs from what the changes mean. name is the file's name in messages. The pieces are for
+// UndoPolicy.
 func EditPolicy(name string, src []byte, changes []policy.Change, note string) ([]byte, []Piece, error) {
 	before, err := parsePolicy(name, src, policy.Ask, caseAuto)
 	if err != nil {
@@ -39,13 +40,13 @@ func EditPolicy(name string, src []byte, changes []policy.Change, note string) (
 	return out, pieces, nil
 }
 
-// A Piece is a text that EditPolicy inserted. Before precedes it on its line.
+// A Piece is a text that EditPolicy inserted. Before is the text that precedes it on its line.
 type Piece struct {
 	Before string `json:"before,omitempty"`
 	Text   string `json:"text"`
 }
 
-// UndoPolicy removes pieces from a policy file. The result means src without changes, or there is an error.
+// UndoPolicy removes pieces from a policy file. It returns an error unless the result means src without the changes.
 func UndoPolicy(name string, src []byte, changes []policy.Change, pieces []Piece) ([]byte, error) {
 	now, err := parsePolicy(name, src, policy.Ask, caseAuto)
 	if err != nil {
@@ -73,7 +74,7 @@ func UndoPolicy(name string, src []byte, changes []policy.Change, pieces []Piece
 	return []byte(out), nil
 }
 
-// sameMeaning compares two files, whatever the order and the lines of their rules.
+// sameMeaning compares two files, ignoring the order and lines of rules.
 func sameMeaning(a, b policy.File) bool { return reflect.DeepEqual(normalized(a), normalized(b)) }
 
 func normalized(f policy.File) policy.File {
@@ -166,7 +167,7 @@ func (e *editor) rule(root ast.Node, id string) ast.Node {
 	return nil
 }
 
-// add prepends items to the list of a key, or adds the list.
+// add prepends items to the list at key, or adds the list.
 func (e *editor) add(root, mapping ast.Node, key string, items []string) error {
 	entry := e.entry(mapping, key)
 	if entry == nil {
@@ -192,7 +193,7 @@ func (e *editor) add(root, mapping ast.Node, key string, items []string) error {
 	return e.below(at, strings.Repeat(" ", positionOf(list).column-1), "- ", items)
 }
 
-// blank reports whether nothing follows a key on its line.
+// blank reports whether a key's line ends after it.
 func (e *editor) blank(key position) bool {
 	rest, _, _ := strings.Cut(e.after(key, ":"), "\n")
 	rest = strings.TrimSpace(strings.TrimPrefix(rest, ":"))
@@ -262,7 +263,7 @@ func (e *editor) below(at position, indent, mark string, items []string) error {
 	return nil
 }
 
-// inside inserts text after the next mark, and the note above that part of the file.
+// inside inserts text after the next mark, and the note above.
 func (e *editor) inside(root ast.Node, at position, mark, text string) error {
 	rest := e.after(at, mark)
 	if rest == "" {
@@ -285,7 +286,7 @@ func (e *editor) inside(root ast.Node, at position, mark, text string) error {
 	return nil
 }
 
-// after returns the file from the next mark at or after a position; "" if there is none.
+// after returns the text of the file from the next mark at or after a position, or "".
 func (e *editor) after(at position, mark string) string {
 	rest := e.src[e.offset(at):]
 	i := strings.Index(rest, mark)

@@ -7,7 +7,7 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// policyFile is the shape of a policy file; the tags make PolicySchema too.
+// policyFile is the structure of a policy file. PolicySchema uses its tags, too.
 type policyFile struct {
 	Version  version        `yaml:"version" doc:"The version of this format: 1."`
 	Name     string         `yaml:"name" doc:"What this policy is called in messages."`
@@ -98,8 +98,8 @@ type clientRule struct {
 	Policy string `yaml:"policy" doc:"The file, from the folder of this one."`
 }
 
-// parsePolicy reads one policy file. defaultAction replaces missing defaults, except that what cannot be analysed is
-// asked; defaultCase replaces a missing path_case.
+// parsePolicy parses a policy file. defaultAction is for missing defaults, except that commands that cannot be
+// analysed are asked. defaultCase is for a missing path_case.
 func parsePolicy(file string, src []byte, defaultAction policy.Action, defaultCase string) (layer, error) {
 	d := &decoder{file: file, lines: linesOf(src)}
 	w := policyFile{PathCase: defaultCase}
@@ -155,7 +155,6 @@ func (w *policyFile) setDefaults(f *policy.File, defaultAction policy.Action) {
 	}
 }
 
-// setsRaisedDefault reports whether the file names a default that defaults.confined would raise.
 func (w *policyFile) setsRaisedDefault() bool {
 	raised := []choice{w.Defaults.Bash, w.Defaults.Net, w.Unknown.Read, w.Unknown.Write, w.Env.Unknown, choice(w.Defaults.Unanalysable)}
 	return slices.ContainsFunc(raised, func(c choice) bool { return c.set })

@@ -23,7 +23,7 @@ func oneOf(what string, text []byte, words []string) error {
 	return fmt.Errorf("unknown %s %q: expected %s", what, text, expected)
 }
 
-// either lists words: "a, b or c".
+// either joins words as "a, b or c".
 func either(words []string) string {
 	last := len(words) - 1
 	if last == 0 {
@@ -40,7 +40,6 @@ type choice struct {
 
 func (choice) words() []string { return []string{"allow", "ask", "deny"} }
 
-// UnmarshalText reads the word.
 func (c *choice) UnmarshalText(text []byte) (err error) {
 	if err = oneOf("decision", text, c.words()); err == nil {
 		c.set = true
@@ -49,12 +48,10 @@ func (c *choice) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// askOrDeny is a choice that cannot be allow.
 type askOrDeny choice
 
 func (askOrDeny) words() []string { return []string{"ask", "deny"} }
 
-// UnmarshalText reads the word.
 func (w *askOrDeny) UnmarshalText(text []byte) error {
 	if string(text) == "allow" {
 		return fmt.Errorf("what cannot be analysed is never allowed: expected ask or deny")
@@ -64,7 +61,6 @@ func (w *askOrDeny) UnmarshalText(text []byte) error {
 
 type version int
 
-// UnmarshalText accepts the one version there is.
 func (v *version) UnmarshalText(text []byte) error {
 	if string(text) != "1" {
 		return fmt.Errorf("unknown version %q: this program reads version 1", text)
@@ -80,13 +76,12 @@ const (
 
 type approvalTimeout time.Duration
 
-// The bounds of approval.timeout in the table of settings.
+// Limits of approval.timeout, as in the table of settings.
 const (
 	minApprovalTimeout = time.Second / 10
 	maxApprovalTimeout = 24 * time.Hour
 )
 
-// UnmarshalText reads a duration within the bounds.
 func (a *approvalTimeout) UnmarshalText(text []byte) error {
 	period, err := time.ParseDuration(string(text))
 	if err != nil || period < minApprovalTimeout || period > maxApprovalTimeout {
@@ -100,7 +95,6 @@ type onTimeout string
 
 func (onTimeout) words() []string { return []string{"deny"} }
 
-// UnmarshalText accepts deny.
 func (o *onTimeout) UnmarshalText(text []byte) error {
 	if *o = onTimeout(text); *o != "deny" {
 		return fmt.Errorf("cannot be %q: what nobody answers is denied", text)
@@ -108,13 +102,14 @@ func (o *onTimeout) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// unsupported is the type of keys of other versions. Ignoring them would loosen the file.
+// unsupported is the type of keys of other versions. If they were ignored, the file would allow more.
 type unsupported struct{}
 
 func linesOf(src []byte) []string { return strings.Split(string(src), "\n") }
 
 // PolicySchema returns the JSON Schema (draft 2020-12) of policy files, for editors. It does not check patterns or
-// combinations of keys. Enumerations come from methods named words and from tags oneof, whose first word is for messages.
+// combinations of keys. Enumerations are from methods named words and from oneof tags, whose first word is for
+// messages.
 func PolicySchema() ([]byte, error) {
 	schema := schemaOf(reflect.TypeFor[policyFile]())
 	schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"

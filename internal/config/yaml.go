@@ -19,18 +19,18 @@ import (
 
 const maxSource = 4 << 20
 
-// The parser is recursive: maxNesting bounds brackets, maxLine indentation.
+// The parser is recursive: maxNesting limits brackets, maxLine indentation in bytes.
 const (
 	maxNesting = 32
 	maxLine    = 4096
 )
 
-// position is a position in a file. The decoder sets struct fields of this type.
+// position is a line and column in a file, from 1. The decoder sets struct fields of this type.
 type position struct{ line, column int }
 
-// decode reads one YAML document into a struct, by yaml tags: structs, slices, maps, strings, booleans, integers
-// and encoding.TextUnmarshalers. Unknown and repeated keys, other types, anchors, aliases, tags and further
-// documents are errors of type *Error. What is not in the source keeps its value in dst.
+// decode reads one YAML document into a struct according to yaml tags: structs, slices, maps, strings, booleans,
+// integers and encoding.TextUnmarshalers. Unknown and repeated keys, other types, anchors, aliases, tags and further
+// documents are errors of type *Error. Fields that the source does not mention keep their values.
 func (d *decoder) decode(src []byte, dst any) error {
 	root, err := d.parse(src)
 	if err != nil || root == nil {
@@ -44,21 +44,21 @@ type decoder struct {
 	lines []string
 	texts []text // decoded so far
 
-	words []string // of the tag oneof of the field that is decoded
+	words []string // oneof tag of the current field
 }
 
 type text struct {
-	path string // its keys, such as commands[0].run[1]
+	path string // path of keys, such as commands[0].run[1]
 	text string
 	at   position
 }
 
-// parse returns the document's node; nil if there is none.
+// parse returns the root node, or nil for an empty document.
 func (d *decoder) parse(src []byte) (root ast.Node, err error) {
 	if len(src) > maxSource {
 		return nil, d.errorAt(position{1, 1}, "the file is larger than %d bytes", maxSource)
 	}
-	// A panic of the parser on a hostile file is a fault of the file.
+	// If the parser panics on a malicious file, that is a fault of the file.
 	defer func() {
 		if r := recover(); r != nil {
 			root, err = nil, d.errorAt(position{1, 1}, "cannot parse: %v", r)
@@ -67,7 +67,7 @@ func (d *decoder) parse(src []byte) (root ast.Node, err error) {
 	if err := d.checkLines(); err != nil {
 		return nil, err
 	}
-	tokens := lexer.Tokenize(strings.TrimPrefix(string(src), "\ufeff")) // without a byte order mark
+	tokens := lexer.Tokenize(strings.TrimPrefix(string(src), "\ufeff")) // byte order mark
 	if err := d.checkNesting(tokens); err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (d *decoder) parse(src []byte) (root ast.Node, err error) {
 	return docs[0].Body, nil
 }
 
-// checkLines refuses lines on which block collections could nest too far.
+// checkLines rejects lines with which block collections could nest too deeply.
 func (d *decoder) checkLines() error {
 	for i, line := range d.lines {
 		if len(line) > maxLine {
@@ -126,7 +126,7 @@ func (d *decoder) syntaxError(err error) error {
 	return d.errorAt(at, "not valid YAML: %s", message)
 }
 
-// value decodes n into v. path names the value in messages.
+// value decodes n into v. path is its name in messages.
 func (d *decoder) value(n ast.Node, v reflect.Value, path string) error {
 	if err := d.refuseIndirection(n); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) error {
 	}
 }
 
-// refuseIndirection rejects anchors, aliases and tags, which make a file mean more than it shows.
+// refuseIndirection rejects anchors, aliases and tags, with which a file can mean more than it shows.
 func (d *decoder) refuseIndirection(n ast.Node) error {
 	switch n.(type) {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:

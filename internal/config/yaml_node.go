@@ -28,7 +28,7 @@ func setPosition(v reflect.Value, at position) {
 	}
 }
 
-// positionOf returns where a node begins; a mapping begins at its first key.
+// positionOf returns the position where a node begins; a mapping begins at its first key.
 func positionOf(n ast.Node) position {
 	switch m := n.(type) {
 	case *ast.MappingNode:
@@ -62,7 +62,7 @@ func stringText(n ast.Node) (string, bool) {
 	return "", false
 }
 
-// keyText returns a key without quotes: JSON is YAML too.
+// keyText returns a key without quotes, since JSON is YAML.
 func keyText(n ast.MapKeyNode) string {
 	if s, ok := n.(*ast.StringNode); ok {
 		return s.Value

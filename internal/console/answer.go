@@ -22,8 +22,8 @@ import (
 	"github.com/toold/toold/sandbox/escalation"
 )
 
-// AskPerson asks until the answer is clear: no; yes, with a scope or an escalation; or another command. The end of the
-// input is a no.
+// AskPerson asks until the answer is clear: no; yes, with a scope or an escalation; or another command. The end of
+// the input means no.
 func AskPerson(in *bufio.Reader, out io.Writer, r message.ApprovalRequest) client.Decision {
 	flags := describe.WideningFlags(r.MayWiden)
 	escalate := ""
@@ -46,7 +46,7 @@ func AskPerson(in *bufio.Reader, out io.Writer, r message.ApprovalRequest) clien
 		d := client.Decision{Reason: strings.TrimSpace(rest)}
 		yes, ok := yesOrNo(word)
 		switch word = strings.ToLower(word); {
-		case ok && yes && !bare: // a command that was pasted, such as yes | head
+		case ok && yes && !bare: // a pasted command, such as yes | head
 			fmt.Fprintf(out, "More than %q is no yes; with a reason it is yes: WHY.\n", display.Short(word))
 		case ok:
 			d.Approve = yes
@@ -73,7 +73,7 @@ func yesOrNo(word string) (yes, ok bool) {
 	return false, false
 }
 
-// dropTyped discards what was typed or pasted before a question was shown.
+// dropTyped discards input that was typed or pasted before a question was shown.
 func dropTyped(in *bufio.Reader, out io.Writer) {
 	if tty, ok := out.(*os.File); ok {
 		executor.DropInput(tty)
@@ -81,7 +81,7 @@ func dropTyped(in *bufio.Reader, out io.Writer) {
 	}
 }
 
-// askWidening reads an escalation, which needs a yes of its own.
+// askWidening reads an escalation, which must be confirmed.
 func askWidening(in *bufio.Reader, out io.Writer, flags []string) (w message.Widening, confirmed bool) {
 	for {
 		dropTyped(in, out)
@@ -117,13 +117,12 @@ var scopes = map[string]string{
 	"r": "rule", "rule": "rule",
 }
 
-// answersMore reports whether a word begins an answer for parseRemember.
 func answersMore(word string) bool { return scopes[strings.ToLower(word)] != "" || edits(word) }
 
 func edits(word string) bool { return slices.Contains([]string{"e", "edit"}, strings.ToLower(word)) }
 
-// parseRemember parses an answer that counts for more than one call or edits the command. ok is false for other answers
-// and for what the request does not offer.
+// parseRemember parses an answer that applies to more than one call or edits the command. ok is false for other
+// answers, and for what the request does not offer.
 func parseRemember(word, rest string, r message.ApprovalRequest) (d client.Decision, ok bool) {
 	word, rest = strings.ToLower(word), strings.TrimSpace(rest)
 	if edits(word) {
@@ -172,10 +171,10 @@ func choices(r message.ApprovalRequest) string {
 	return b.String()
 }
 
-// AnswerFlags are the flags of approve for more than one call, or for another one.
+// AnswerFlags are the flags of approve for an answer that applies to more than one call, or to another one.
 type AnswerFlags struct{ Remember, Pattern, Command, Arguments string }
 
-// Add adds the flags to a decision about one of the waiting calls, which only Command needs.
+// Add adds the flags to a decision about one of the waiting calls. Only Command uses the waiting calls.
 func (f AnswerFlags) Add(d *client.Decision, waiting []message.ApprovalRequest) error {
 	if f.Remember != "" && f.Remember != "once" && scopes[f.Remember] != f.Remember {
 		return fmt.Errorf("--remember %q: expected once, conversation, command, prefix or rule", f.Remember)
@@ -202,7 +201,7 @@ func (f AnswerFlags) Add(d *client.Decision, waiting []message.ApprovalRequest) 
 	return fmt.Errorf("no call with a command waits under %s", d.ApprovalID)
 }
 
-// WideningFields are the fields of w by the names of their flags.
+// WideningFields returns pointers to the fields of w by the names of their flags.
 func WideningFields(w *message.Widening) map[string]*string {
 	return map[string]*string{"profile": &w.Profile, "write": &w.Write, "network": &w.Network, "host": &w.Host}
 }
@@ -223,7 +222,7 @@ func parseWidening(line string) (w message.Widening, err error) {
 	return w, CheckWidening(w)
 }
 
-// CheckWidening rejects words that no configuration could allow.
+// CheckWidening returns an error for words that no configuration could allow.
 func CheckWidening(w message.Widening) error {
 	if w.Write != "" && !filepath.IsAbs(w.Write) {
 		return fmt.Errorf("--write %q: expected an absolute path", w.Write)

@@ -9,10 +9,10 @@ import (
 	"github.com/toold/toold/tools/files"
 )
 
-// Below is the directory of a person in the workspace, relative to it; "" is the workspace itself.
+// Below is the person's current directory, relative to the workspace; "" is the workspace itself.
 type Below string
 
-// From makes a path relative to the workspace. It does not clean it: link/.. is for the tools.
+// From makes a path relative to the workspace. It does not clean the path, since the tools resolve link/..
 func (b Below) From(path string) string {
 	switch {
 	case b == "" || filepath.IsAbs(path) || strings.HasPrefix(path, "~"):
@@ -28,9 +28,9 @@ var (
 	patchNames = []string{"input", "patch", "patchText"}
 )
 
-// Arguments makes the paths in the arguments of a call relative to the workspace, in every spelling of the tools, and adds
-// the directory to those of a command or a search without one. ok is false if they have nothing of all this: the call works
-// on the whole workspace.
+// Arguments makes the paths in the arguments of a call relative to the workspace, in every spelling that the tools
+// accept. It adds the directory to a command or search that has none. ok is false if the arguments have neither: the
+// call is about the whole workspace.
 func (b Below) Arguments(raw json.RawMessage) (_ json.RawMessage, ok bool) {
 	var args map[string]json.RawMessage
 	if b == "" || json.Unmarshal(raw, &args) != nil || args == nil {
@@ -63,7 +63,6 @@ func (b Below) Arguments(raw json.RawMessage) (_ json.RawMessage, ok bool) {
 	return raw, err == nil
 }
 
-// directoryOf returns the name of the argument for the directory in which a command or a search works.
 func directoryOf(args map[string]json.RawMessage) (name string, known bool) {
 	has := func(name string) bool { return args[name] != nil }
 	switch {

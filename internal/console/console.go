@@ -1,5 +1,5 @@
-// Package console shows calls, their output and their questions to people, and reads the answers. Others wrote
-// much of what it shows: nothing of that reaches a terminal as control sequences or looks like toold's own words.
+// Package console shows calls, their output and their questions to people, and reads the answers. Since others wrote
+// much of what it shows, no such text reaches a terminal as control sequences or can be mistaken for toold's own.
 package console
 
 import (
@@ -16,13 +16,13 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Console prints for a person or, with JSON, for a program. Only data goes to Out.
+// Console prints for a person or, with JSON, for a program. Out receives only data.
 type Console struct {
 	In, Out, Err *os.File
 	JSON         bool
 }
 
-// Print prints v as JSON, or text.
+// Print prints v as JSON if JSON is set, otherwise text.
 func (c Console) Print(v any, text string) error {
 	if c.JSON {
 		return c.Emit(v)
@@ -30,7 +30,7 @@ func (c Console) Print(v any, text string) error {
 	return c.Show(text)
 }
 
-// List prints v as JSON, or its rows in columns, or none.
+// List prints v as JSON if JSON is set, otherwise its rows in columns, or none if there are no rows.
 func (c Console) List(v any, rows [][]string, none string) error {
 	if c.JSON {
 		return c.Emit(v)
@@ -56,8 +56,8 @@ func (c Console) Columns(rows [][]string) error {
 // Show prints text to Out.
 func (c Console) Show(text string) error { return Show(c.Out, text) }
 
-// Show prints text of which others may have written parts: a terminal obeys nothing in it but colours, and no part of a
-// long line looks like a line of its own.
+// Show prints text that may contain parts by others. It passes only colours to a terminal, and marks the continuation
+// of long lines so that they cannot be mistaken for lines of their own.
 func Show(f *os.File, text string) error {
 	p := NewPrinter(f, false)
 	if s, ok := p.Writer.(*display.Screen); ok {
@@ -71,7 +71,7 @@ func Show(f *os.File, text string) error {
 	return nil
 }
 
-// Done reports what was done, on Err unless as JSON.
+// Done reports what was done: as JSON on Out if JSON is set, otherwise as text on Err.
 func (c Console) Done(v map[string]any, text string) error {
 	if c.JSON {
 		return c.Emit(v)
@@ -89,7 +89,7 @@ func (c Console) Emit(v any) error {
 	return c.Data(display.JSON(string(line)))
 }
 
-// Data prints a line for programs as it is, also on a terminal.
+// Data prints a line for programs unchanged, also on a terminal.
 func (c Console) Data(text string) error {
 	if _, err := io.WriteString(c.Out, text+"\n"); err != nil {
 		return fmt.Errorf("cannot print: %w", err)
@@ -100,7 +100,7 @@ func (c Console) Data(text string) error {
 // Printer writes the output of a call.
 type Printer struct{ io.Writer }
 
-// NewPrinter filters escape sequences on a terminal, unless raw.
+// NewPrinter returns a Printer that filters escape sequences on a terminal, unless raw.
 func NewPrinter(f *os.File, raw bool) Printer {
 	if raw || !executor.IsTerminal(f) {
 		return Printer{f}
@@ -115,7 +115,7 @@ func (p Printer) Close() {
 	}
 }
 
-// OneOf rejects a word of a flag that is not known; "" is the absence of the flag.
+// OneOf returns an error for an unknown word of a flag. "" means that the flag was not given.
 func OneOf(flag, word string, known ...string) error {
 	if word == "" || slices.Contains(known, word) {
 		return nil
@@ -124,7 +124,7 @@ func OneOf(flag, word string, known ...string) error {
 	return fmt.Errorf("%s %q: expected %s or %s", flag, word, strings.Join(known[:last], ", "), known[last])
 }
 
-// Exit codes of commands. That of call is the code of its command, or see ExitCode.
+// Exit codes of commands. For the command call see ExitCode.
 const (
 	ExitFailed      = 1
 	ExitUsage       = 2
@@ -135,7 +135,7 @@ const (
 	ExitInterrupted = 130
 )
 
-// ExitError ends the program with Code. A nil Err prints nothing.
+// ExitError ends the program with Code. If Err is nil, nothing is printed.
 type ExitError struct {
 	Code int
 	Err  error
@@ -154,7 +154,7 @@ func (e *ExitError) Unwrap() error { return e.Err }
 // Exit returns an *ExitError.
 func Exit(code int, err error) error { return &ExitError{code, err} }
 
-// Unreachable returns err with ExitUnreachable, unless it has a code already.
+// Unreachable returns err with ExitUnreachable, unless it already has a code.
 func Unreachable(err error) error {
 	var known *ExitError
 	switch {
@@ -169,14 +169,14 @@ func Unreachable(err error) error {
 // Usage returns err with ExitUsage.
 func Usage(err error) error { return Exit(ExitUsage, err) }
 
-// Exit codes of call, as of timeout(1), env(1) and shells.
+// Exit codes of call, as in timeout(1), env(1) and shells.
 const (
 	ExitTimedOut = 124
 	ExitNotRun   = 125 // toold could not run it
 	ExitDenied   = 126
 )
 
-// ExitCode is the exit code of toold call for a return.
+// ExitCode returns the exit code of toold call for a return.
 func ExitCode(ret message.ToolReturn) int {
 	if ret.ErrorType != nil {
 		switch *ret.ErrorType {
@@ -189,7 +189,7 @@ func ExitCode(ret message.ToolReturn) int {
 		case message.ProtectedPath: // it ran
 		case message.InvalidArguments, message.UnknownTool:
 			if ret.Decision != nil {
-				return ExitFailed // they were understood, but do not fit the files
+				return ExitFailed // the arguments were understood, but do not fit the files
 			}
 			return ExitUsage
 		default:

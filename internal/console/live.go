@@ -10,7 +10,7 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// maxPending of up to 32 KiB wait to be printed. Further ones are read from the record.
+// maxPending limits the pieces of up to 32 KiB that wait to be printed. More are read from the record.
 const maxPending = 128
 
 type piece struct {
@@ -19,26 +19,26 @@ type piece struct {
 	data   []byte
 }
 
-// Live prints all output of a call without delaying the command or the connection for a slow reader. What it cannot
-// buffer it reads from Record.
+// Live prints all output of a call without delaying the command or the connection for a slow reader. It reads from
+// Record what it cannot buffer.
 type Live struct {
 	Console
 	Raw    bool // a terminal gets every byte
 	Record func(context.Context, message.GetOutput) (message.Output, []byte, error)
-	Failed func() // called once, when nothing can be printed
+	Failed func() // called once if nothing can be printed
 
 	out, errs Printer
 	pieces    chan piece
 	printing  sync.WaitGroup
 
 	// Owned by the printing goroutine until Close returns.
-	printed map[string]int64 // printed or missing, by stream
-	missing int64            // bytes that the record did not have
-	err     error            // of printing; nothing is printed after it
+	printed map[string]int64 // printed or missing bytes by stream
+	missing int64            // bytes that the record did not contain
+	err     error            // after an error, nothing is printed
 	MidLine bool             // standard output is within a line
 }
 
-// Start prints what Take receives, until Close. When ctx ends, it reads no more from Record.
+// Start prints what Receive gets until Close. When ctx ends, it reads no more from Record.
 func (l *Live) Start(ctx context.Context) {
 	l.pieces, l.printed = make(chan piece, maxPending), map[string]int64{}
 	l.out, l.errs = NewPrinter(l.Out, l.Raw), NewPrinter(l.Err, l.Raw)
@@ -51,7 +51,7 @@ func (l *Live) Start(ctx context.Context) {
 	})
 }
 
-// Receive takes a piece of output, for client.Events. It never waits.
+// Receive gets a piece of output, for client.Events. It never blocks.
 func (l *Live) Receive(d message.OutputDelta, data []byte) {
 	select {
 	case l.pieces <- piece{d.Stream, d.Offset, data}:
@@ -65,13 +65,13 @@ func (l *Live) Close() {
 	l.printing.Wait()
 }
 
-// Finish resets colours. More may be printed after it.
+// Finish resets colours. More may be printed afterwards.
 func (l *Live) Finish() {
 	l.out.Close()
 	l.errs.Close()
 }
 
-// Fill prints a stream up to an offset, from the record.
+// Fill prints a stream up to an offset from the record.
 func (l *Live) Fill(ctx context.Context, stream string, to int64) {
 	for l.printed[stream] < to && l.err == nil && ctx.Err() == nil {
 		from := l.printed[stream]
@@ -117,13 +117,13 @@ func (l *Live) Problem() error {
 	return nil
 }
 
-// How often Output polls a running call.
+// Intervals at which Output polls a running call.
 const (
 	minPoll = 50 * time.Millisecond
 	maxPoll = time.Second
 )
 
-// Output prints the recorded output of a call up to its present end or, with follow, the end of the call.
+// Output prints the recorded output of a call up to its current end or, with follow, up to the end of the call.
 func (c Console) Output(ctx context.Context, conn *client.Client, q message.GetOutput, follow, raw bool) error {
 	out := NewPrinter(c.Out, raw)
 	defer out.Close()

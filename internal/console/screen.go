@@ -15,22 +15,22 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// callScreen turns the events of calls into lines for people. Each call has a letter. watcher.mu guards it.
+// callScreen formats the events of calls as lines. Each call has a letter. watcher.mu guards it.
 type callScreen struct {
 	calls      map[callKey]*watchedCall
-	listed     map[callKey]string // the commands of calls whose requests came before the connection
+	listed     map[callKey]string // commands of calls whose requests preceded the connection
 	lastNumber int
-	lastCaller string // the caller that was shown last
+	lastCaller string
 
 	paused        bool // output would scroll the question away
 	windowStart   time.Time
-	linesInWindow int // shown since then
+	linesInWindow int // lines shown since then
 }
 
-// maxLinesPerSecond of output are shown per second.
+// maxLinesPerSecond limits the lines of output shown per second.
 const maxLinesPerSecond = 100
 
-// allowLine counts a line of output, and reports whether it may be shown now.
+// allowLine counts a line of output, and reports whether to show it now.
 func (s *callScreen) allowLine() bool {
 	if now := time.Now(); now.Sub(s.windowStart) >= time.Second {
 		s.windowStart, s.linesInWindow = now, 0
@@ -46,11 +46,11 @@ type watchedCall struct {
 	id      string
 	letter  string
 	decided bool              // the decision was shown
-	partial map[string][]byte // an unfinished line, by stream
-	hidden  int               // hidden lines
+	partial map[string][]byte // unfinished line by stream
+	hidden  int
 }
 
-// maxPartialLine bounds an unfinished line.
+// maxPartialLine limits an unfinished line, in bytes.
 const maxPartialLine = 8 << 10
 
 func (w *watcher) handleEvent(e message.SubscriptionEvent) {
@@ -71,7 +71,7 @@ func (w *watcher) handleEvent(e message.SubscriptionEvent) {
 	}
 }
 
-// withEvent decodes the frame of an event. It omits one that cannot be read.
+// withEvent decodes the frame of an event. It ignores one that cannot be decoded.
 func withEvent[T any](e message.SubscriptionEvent, show func(T)) {
 	var v T
 	if json.Unmarshal(e.Event, &v) == nil {
@@ -113,7 +113,7 @@ func (s *callScreen) render(e message.SubscriptionEvent) (text string) {
 	return text
 }
 
-// list takes what runs when a connection begins.
+// list records the calls that run when a connection begins.
 func (s *callScreen) list(running []message.CallInfo) {
 	s.listed = map[callKey]string{}
 	for _, c := range running {
@@ -121,7 +121,7 @@ func (s *callScreen) list(running []message.CallInfo) {
 	}
 }
 
-// callerLine names the caller, unless it is the last one.
+// callerLine returns a line with the caller, or "" if that is still the same.
 func (s *callScreen) callerLine(e message.SubscriptionEvent) string {
 	from := describe.Asker(message.Asker{Client: e.Client, AgentID: e.AgentID, ConversationID: e.ConversationID}, "   ")
 	if from == s.lastCaller {
@@ -139,7 +139,7 @@ func (c *watchedCall) decisionLine(action, rule, reason string) string {
 	return c.labelled("%s: %s", action, reason)
 }
 
-// callFrame is what every frame about a call may have.
+// callFrame has the fields that frames about calls may have.
 type callFrame struct {
 	CallID   string `json:"tool_call_id"`
 	ToolName string `json:"tool_name"`
@@ -151,7 +151,8 @@ type callFrame struct {
 	} `json:"tool_call"`
 }
 
-// commandLine returns the tool and what it does, which only a request has; listed is that of another source, or "".
+// commandLine returns the tool and its command, which only a request contains. listed is the command from another
+// source, or "".
 func (a callFrame) commandLine(listed string) string {
 	tool := cmp.Or(a.ToolCall.ToolName, a.ToolCall.Name)
 	if tool == "" {
@@ -225,7 +226,8 @@ func (c *watchedCall) hiddenNotice() string {
 	return c.labelled("(%d lines are not shown; toold output %s prints them)", left, c.id)
 }
 
-// outputLine returns a line of output without control sequences but colours, and only the last state of a progress bar.
+// outputLine returns a line of output without control sequences except colours, and of a progress bar only the last
+// state.
 func (c *watchedCall) outputLine(stream string, line []byte) string {
 	if !c.screen.allowLine() {
 		c.hidden++

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// Interruptible returns a context that Ctrl-C, SIGTERM and, unless it is ignored, SIGHUP end. A second Ctrl-C ends the
-// program; timeout(1) and shells send the others twice. A signal of heeded has no effect: with SIGPIPE a write to a
-// closed pipe fails.
+// Interruptible returns a context that ends on Ctrl-C, SIGTERM and, unless it is ignored, SIGHUP. A second Ctrl-C
+// ends the program; timeout(1) and shells send the other signals twice. The signals heeded have no effect: with
+// SIGPIPE, a write to a closed pipe returns an error.
 func Interruptible(parent context.Context, heeded ...os.Signal) (ctx context.Context, stop func()) {
 	ends := map[os.Signal]bool{os.Interrupt: true, syscall.SIGTERM: true}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -23,7 +23,8 @@ func Interruptible(parent context.Context, heeded ...os.Signal) (ctx context.Con
 	return UntilCaught(parent, ends, os.Interrupt)
 }
 
-// UntilCaught returns a context that the signals with true end. One of exits after that ends the program.
+// UntilCaught returns a context that the signals with the value true end. After that, a signal in exits ends the
+// program.
 func UntilCaught(parent context.Context, ends map[os.Signal]bool, exits ...os.Signal) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(parent)
 	caught := make(chan os.Signal, 4)

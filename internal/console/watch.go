@@ -22,22 +22,22 @@ import (
 
 var watchTopics = []string{"request", "decision", "question", "answer", "waiting", "output", "return"}
 
-// watcher shows calls and takes answers. Each answer names its question, so that nothing typed earlier decides it.
+// watcher shows calls and reads answers. Each answer names its question, so that earlier input decides nothing.
 type watcher struct {
 	Console
 	dial         func(context.Context) (*client.Client, error)
-	subscription message.Subscribe // After: the last event seen
+	subscription message.Subscribe // After is the last event seen
 
 	mu          sync.Mutex
 	client      *client.Client // the current connection
 	calls       callScreen
 	pending     map[int]message.ApprovalRequest // by number
-	unconfirmed map[string]bool                 // pending ones of the last connection that this one has not listed
-	numbers     map[string]int                  // of each approval that was shown
+	unconfirmed map[string]bool                 // pending requests of the last connection that this one has not listed
+	numbers     map[string]int                  // number of each approval that was shown
 	resolvedIDs map[string]bool                 // approvals that were answered
 }
 
-// Watch shows what calls do and takes answers to their questions until ctx ends. dial connects an approver.
+// Watch shows what calls do and reads answers to their questions until ctx ends. dial connects an approver.
 func (c Console) Watch(ctx context.Context, dial func(context.Context) (*client.Client, error), subscription message.Subscribe) error {
 	conn, err := dial(ctx)
 	if err != nil {
@@ -57,7 +57,7 @@ func (c Console) Watch(ctx context.Context, dial func(context.Context) (*client.
 		case isRefusal && w.subscription.After == nil:
 			return errors.New(display.Short(refused.Message))
 		case isRefusal:
-			w.subscription.After = nil // another journal
+			w.subscription.After = nil // it is another journal
 		default:
 			fmt.Fprintln(c.Err, "toold: the connection to the daemon was lost; it is awaited")
 		}
@@ -85,7 +85,7 @@ func (w *watcher) redial(ctx context.Context) *client.Client {
 }
 
 func (w *watcher) follow(ctx context.Context, c *client.Client) error {
-	running, _ := c.ListCalls(ctx, false) // otherwise such calls have their ids for names
+	running, _ := c.ListCalls(ctx, false) // without the list, such calls are shown by id
 	w.mu.Lock()
 	w.calls.list(running)
 	w.unconfirmed = map[string]bool{}
@@ -135,7 +135,7 @@ func (w *watcher) reconcile(list []message.ApprovalRequest) {
 	}
 }
 
-// showRequest shows a question, once while it waits. The caller holds mu.
+// showRequest shows a question once while it is pending. The caller holds mu.
 func (w *watcher) showRequest(r message.ApprovalRequest) {
 	delete(w.unconfirmed, r.ID)
 	number, shown := w.numbers[r.ID]
@@ -156,7 +156,7 @@ func (w *watcher) showResolution(r message.ApprovalResolved) {
 	w.closeRequest(r)
 }
 
-// closeRequest shows why a question cannot be answered. The caller holds mu.
+// closeRequest shows why a question can no longer be answered. The caller holds mu.
 func (w *watcher) closeRequest(r message.ApprovalResolved) {
 	number := w.numbers[r.ID]
 	if w.pending[number].ID == "" {
@@ -192,7 +192,6 @@ func (w *watcher) readAnswers(ctx context.Context) {
 	}
 }
 
-// watchHelp is what help of package cmd/toold says of watch.
 const watchHelp = `A call that waits for a person has a number, here 1. Answers:
   yes 1
   yes 1 it is fine         (the words go to the agent)
@@ -226,8 +225,8 @@ func (w *watcher) handleAnswer(ctx context.Context, line string) {
 	}
 }
 
-// parseAnswer parses a line. Only a clear yes that names an open question approves: another question may come while a
-// person types.
+// parseAnswer parses a line. Only a clear yes that names an open question approves, since another question may appear
+// while a person types.
 func (w *watcher) parseAnswer(line string) (d client.Decision, err error) {
 	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	which, rest, _ := strings.Cut(strings.TrimSpace(rest), " ")
@@ -255,7 +254,7 @@ func (w *watcher) parseAnswer(line string) (d client.Decision, err error) {
 	return d, err
 }
 
-// findRequest returns the open question with a number or id. The error says which are open.
+// findRequest returns the open question with a number or id. The error lists the open ones.
 func (w *watcher) findRequest(word, which string) (r message.ApprovalRequest, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

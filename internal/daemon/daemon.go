@@ -35,7 +35,7 @@ import (
 // Protocol is the version of the wire contract, docs/protocol.md.
 const Protocol = 1
 
-// ConfigurationError is a fault that the user corrects in the configuration or the policy.
+// ConfigurationError is a fault for the user to correct in the configuration or the policy.
 type ConfigurationError struct{ Err error }
 
 func (e *ConfigurationError) Error() string { return e.Err.Error() }
@@ -45,17 +45,17 @@ func (e *ConfigurationError) Unwrap() error { return e.Err }
 
 // Options configure a Daemon.
 type Options struct {
-	Config config.Config // of the workspace in which it is started
-	// Elsewhere returns the configuration of another workspace; nil: there is none.
+	Config config.Config // of the workspace in which the daemon was started
+	// Elsewhere returns the configuration of another workspace; nil = there is none.
 	Elsewhere func(root string) (config.Config, error)
-	Single    bool // its clients end with it; see dispatch.Options
-	// Tokens creates missing tokens and returns a reader of the current ones; see IssueTokens.
+	Single    bool // the daemon's clients end with it; see dispatch.Options
+	// Tokens creates missing tokens and returns a function that reads the current ones; see IssueTokens.
 	Tokens  func() (func() []server.Token, error)
 	Version string
-	// Question describes a call to the approver, in plain text.
+	// Question describes a call to an approver, in plain text.
 	Question func(message.ApprovalRequest) string
 	Log      *zap.Logger
-	// Follow reloads changed policy files, and all of them on a signal of Reload.
+	// Follow reloads policy files that change, and all of them on a signal from Reload.
 	Follow bool
 	Reload <-chan os.Signal
 }
@@ -78,19 +78,19 @@ type Daemon struct {
 
 	shared
 	groups     *cgroup.Root
-	ungrouped  error // why calls have no control groups
+	ungrouped  error // why calls have no control groups; nil = they have
 	workspaces workspaceSet
-	home       *workspace // of Config
+	home       *workspace // workspace of Config
 	failures   failures
 }
 
-// shared is what the tools of all workspaces share.
+// shared is what the tools of all workspaces use in common.
 type shared struct {
 	shells      *executor.Pool
 	connections *egress.Slots // of all calls
 }
 
-// New opens everything, answers the open calls of a crashed daemon and listens. The caller calls Serve or Close.
+// New opens everything, answers the open calls of a crashed daemon, and listens. The caller must call Serve or Close.
 func New(ctx context.Context, o Options) (*Daemon, error) {
 	d := &Daemon{Options: o}
 	err := d.open(ctx)
@@ -104,12 +104,12 @@ func New(ctx context.Context, o Options) (*Daemon, error) {
 	return d, nil
 }
 
-// open builds the object graph. On error Close closes what was opened.
+// open builds the object graph. After an error, Close closes what was opened.
 func (d *Daemon) open(ctx context.Context) (err error) {
 	if err := MakeStateDir(d.Config); err != nil {
 		return err
 	}
-	if err := d.listen(ctx); err != nil { // before a program could inherit the socket of systemd
+	if err := d.listen(ctx); err != nil { // before a program could inherit the socket from systemd
 		return err
 	}
 	d.groups, d.ungrouped = cgroup.Open()
@@ -182,14 +182,13 @@ func (d *Daemon) openJournal(ctx context.Context) error {
 	return d.openStore()
 }
 
-// fault logs a panic and returns the text for the client.
 func (d *Daemon) fault(panicked any) string {
 	ref := message.NewID("fault")
 	d.Log.Error("a request panicked", zap.String("reference", ref), zap.Any("panic", panicked), zap.Stack("stack"))
 	return "a fault in toold; report it with the reference " + ref
 }
 
-// Serve serves until ctx ends; then it stops and answers every running call before connections close, and closes the
+// Serve serves until ctx ends. Then it stops and answers every running call, closes the connections, and closes the
 // daemon.
 func (d *Daemon) Serve(ctx context.Context) error {
 	defer d.Close()
@@ -227,7 +226,7 @@ func (d *Daemon) Close() {
 		d.codex.Close()
 	}
 	if d.mcp != nil {
-		d.mcp.Close(context.Background()) // no client is connected any more
+		d.mcp.Close(context.Background()) // no client is connected
 	}
 	d.workspaces.Set.Close()
 	d.shells.Close()
@@ -246,7 +245,7 @@ func (d *Daemon) Policy() server.Reloaded { return d.policies.state() }
 // Confinement returns what the sandbox enforces in the daemon's own workspace.
 func (d *Daemon) Confinement() sandbox.Report { return d.home.confinement }
 
-// MayEscalate returns what approvers may add to the sandbox of one call in the daemon's own workspace.
+// MayEscalate returns what approvers may add to the sandbox of a call in the daemon's own workspace.
 func (d *Daemon) MayEscalate() *message.MayWiden {
 	return (*message.MayWiden)(d.home.cfg.Escalation.Offer(d.home.cfg.Sandbox))
 }

@@ -26,13 +26,13 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// A killed process and its children keep locks and addresses for a moment.
+// Locks and addresses of a killed process remain in use for a moment.
 const (
 	retryFor   = 5 * time.Second
 	retryEvery = 20 * time.Millisecond
 )
 
-// retryWhileTaken calls try again while a killed daemon may still hold the resource.
+// retryWhileTaken repeats try while a killed daemon may still use the resource.
 func retryWhileTaken(ctx context.Context, try func() error, taken func(error) bool) error {
 	tick := time.NewTicker(retryEvery)
 	defer tick.Stop()
@@ -72,7 +72,8 @@ func listenTCP(ctx context.Context, address string) (l net.Listener, err error) 
 	return l, nil
 }
 
-// systemdListener returns the socket of systemd (sd_listen_fds(3)), or nil. Programs started later do not inherit it.
+// systemdListener returns the socket from systemd (sd_listen_fds(3)), or nil. Programs that are started later do not
+// inherit it.
 func systemdListener(address string) (net.Listener, error) {
 	if os.Getenv("LISTEN_PID") != strconv.Itoa(os.Getpid()) {
 		return nil, nil
@@ -129,7 +130,7 @@ func (d *Daemon) listen(ctx context.Context) error {
 	return nil
 }
 
-// listenUnix listens for the owner alone, replacing a stale socket.
+// listenUnix listens on a socket that only the owner can use. It replaces a stale socket.
 func listenUnix(path string) (net.Listener, error) {
 	if conn, err := net.Dial("unix", path); err == nil {
 		conn.Close()
@@ -149,7 +150,7 @@ func listenUnix(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// Origin is the web origin of the daemon's own pages.
+// Origin returns the web origin of the daemon's own pages.
 func (d *Daemon) Origin() string {
 	scheme := "http"
 	if d.Config.TLS.Cert != "" {
@@ -158,12 +159,12 @@ func (d *Daemon) Origin() string {
 	return scheme + "://" + d.listeners[0].Addr().String()
 }
 
-// URL is where clients connect.
+// URL returns the URL to which clients connect.
 func (d *Daemon) URL() string {
 	return "ws" + strings.TrimPrefix(d.Origin(), "http") + "/v1/ws"
 }
 
-// newMCP makes the handler of /mcp, a client of this daemon with its caller's token.
+// newMCP creates the handler of /mcp, which is a client of this daemon with its caller's token.
 func (d *Daemon) newMCP(approvals *approval.Queue[message.ApprovalRequest]) *mcp.Handler {
 	page := func(id string) string { return d.Origin() + server.PathOfQuestion(id) }
 	return mcp.NewHandler(mcp.HTTPOptions{
@@ -183,7 +184,8 @@ func (d *Daemon) serveMCP(w http.ResponseWriter, r *http.Request, token server.T
 	d.mcp.Serve(w, r, mcp.Caller{Token: token.Name, Secret: token.Secret, Decides: decides, Dir: r.URL.Query().Get("workspace")})
 }
 
-// connectionSlots bounds the open connections of calls: six descriptors each, half of the process's in all.
+// connectionSlots returns the limit of connections of all calls: at six descriptors each, half of the process's
+// descriptors.
 func connectionSlots() int {
 	const maxSlots = 16 << 10
 	var limit unix.Rlimit

@@ -35,10 +35,10 @@ func (d *Daemon) maskedPaths() (n int) {
 	return n
 }
 
-// failures counts those of warm shells and file workers, which calls do not see.
+// failures counts failures of warm shells and file workers, which calls do not notice.
 type failures struct {
 	count atomic.Int64
-	last  atomic.Value // text of the last one
+	last  atomic.Value // text
 }
 
 // reportFailure counts a failure, and logs it unless it repeats the last.
@@ -54,8 +54,8 @@ func (d *Daemon) reportTraceFailure(err error) {
 	d.Log.Warn("cannot send traces; calls go on, and what is not sent is dropped", zap.String("setting", "telemetry.otlp_endpoint"), zap.Error(err))
 }
 
-// openStore opens the team's copy of the journal, if configured. A private daemon does not copy, but keeps the parts of
-// the journal that the copy lacks for the next permanent daemon.
+// openStore opens the team's copy of the journal, if it is configured. A private daemon does not copy, but keeps the
+// parts of the journal that the copy lacks, for the next permanent daemon.
 func (d *Daemon) openStore() (err error) {
 	if d.Config.Store == "" {
 		return nil
@@ -70,7 +70,7 @@ func (d *Daemon) openStore() (err error) {
 	return nil
 }
 
-// reportStore logs changes of the state of the copy; nil: it is complete.
+// reportStore logs changes of the state of the copy; nil = it is complete.
 func (d *Daemon) reportStore(err error) {
 	if err == nil {
 		d.Log.Info("the team store has the whole journal")
@@ -79,7 +79,7 @@ func (d *Daemon) reportStore(err error) {
 	d.Log.Warn("cannot copy the journal to the team store; calls go on, and it gets what it lacks later", zap.Error(err))
 }
 
-// NewLogger writes text on a terminal, else JSON.
+// NewLogger returns a logger that writes text on a terminal, otherwise JSON.
 func NewLogger(w *os.File, level string) *zap.Logger {
 	at, err := zapcore.ParseLevel(level)
 	if err != nil {

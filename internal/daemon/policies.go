@@ -57,19 +57,19 @@ func resolveOrKeep(path string) string {
 	return path
 }
 
-// policies applies changed policies, and keeps the last valid one.
+// policies reloads changed policies, and keeps the last valid one.
 type policies struct {
 	load         func() (warnings []string, err error) // reads and applies the files
 	home         config.Config                         // of the workspace in which the daemon was started
 	came         atomic.Bool                           // the user has had a policy file
 	filesChanged chan struct{}                         // capacity 1: the list of files has changed
 	log          *zap.Logger
-	mu           sync.Mutex // serialises reloads, so that the newest file wins; guards last
+	mu           sync.Mutex // serialises reloads, so that the newest file counts; guards last
 	last         server.Reloaded
 }
 
-// latest returns a configuration with the policy file that has come to its place since it was read. Without that file
-// there is no policy then: the built-in one does not silently replace it.
+// latest returns a configuration that names the policy file created since it was read. If that file is then removed,
+// there is no policy: the built-in one does not silently replace it.
 func (p *policies) latest(cfg config.Config) config.Config {
 	if cfg.PolicyPlace == "" {
 		return cfg
@@ -89,7 +89,7 @@ func (p *policies) state() server.Reloaded {
 	return p.last
 }
 
-// reload keeps the last valid policy on an error.
+// reload reloads the policy. After an error, the last valid policy remains in force.
 func (p *policies) reload() (server.Reloaded, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,18 +105,17 @@ func (p *policies) reload() (server.Reloaded, error) {
 	return p.last, nil
 }
 
-// notifyFilesChanged makes watch update its list of files.
 func (p *policies) notifyFilesChanged() {
 	select {
 	case p.filesChanged <- struct{}{}:
-	default: // watch is notified already
+	default: // watch is already notified
 	}
 }
 
-// settleTime is how long a file must be unchanged: editors write in several steps.
+// settleTime is how long a file must be unchanged, since editors write in several steps.
 const settleTime = 100 * time.Millisecond
 
-// policyFilesOf returns the files of a workspace's policy, and the directories of those that may come later.
+// policyFilesOf returns the files of a workspace's policy, and the paths where files may appear.
 func policyFilesOf(cfg config.Config) []string {
 	own := filepath.Join(cfg.Workspace, config.WorkspacePolicy)
 	places := []string{own, filepath.Dir(own), config.AdministratorPolicy}
@@ -137,7 +136,7 @@ func (p *policies) watch(ctx context.Context, hangup <-chan os.Signal, listFiles
 	changes, err := fsnotify.NewWatcher()
 	if err != nil {
 		p.log.Warn("cannot watch the policy files; after a change: toold reload", zap.Error(err))
-		changes = &fsnotify.Watcher{} // its channels are nil: no events
+		changes = &fsnotify.Watcher{} // nil channels: no events
 	} else {
 		defer changes.Close()
 	}
@@ -146,7 +145,7 @@ func (p *policies) watch(ctx context.Context, hangup <-chan os.Signal, listFiles
 	p.loop(ctx, changes, listFiles, files, hangup)
 }
 
-// watchDirs watches directories, since editors replace files.
+// watchDirs watches the directories of files, since editors replace files.
 func (p *policies) watchDirs(changes *fsnotify.Watcher, files []string) {
 	for _, file := range files {
 		if _, err := os.Stat(filepath.Dir(file)); err != nil || changes.Events == nil {

@@ -30,20 +30,20 @@ import (
 const (
 	firstPrune      = time.Minute
 	pruneEvery      = 5 * time.Minute
-	pruneFullEvery  = time.Minute // in which a call that has taken caches has begun, or never does
-	sizeCachesEvery = time.Hour   // of tool caches: it stats each file
+	pruneFullEvery  = time.Minute // within which a call that has taken caches has begun, or never will
+	sizeCachesEvery = time.Hour   // for tool caches, since it stats each file
 )
 
-// pruner bounds the total size of a state directory: journal, output, quarantine and changes to tool caches.
+// pruner limits the total size of a state directory: journal, output, quarantine and changes to tool caches.
 type pruner struct {
 	cfg     config.Config
 	journal *journal.Journal
 	grown   atomic.Int64  // bytes of output and journal since the last prune
 	wake    chan struct{} // capacity 1: grown is large
 
-	stores []caches.Store // the remaining ones, with their sizes as of sized
+	stores []caches.Store // remaining stores, with their sizes at the time sized
 	sized  time.Time
-	full   bool // more is kept than may be, so no call is taken
+	full   bool // the limit is exceeded, so no call is accepted
 }
 
 // pause returns when to prune again.
@@ -54,9 +54,9 @@ func (k *pruner) pause() time.Duration {
 	return pruneEvery
 }
 
-// resize reports whether the tool caches are to be measured, and the size beyond which those in use are replaced.
+// resize reports whether to measure the tool caches, and the size beyond which those in use are replaced.
 func (k *pruner) resize() (most int64, due bool) {
-	if k.full { // they may be why, those of all workspaces together
+	if k.full { // all caches together may be the reason
 		return k.cfg.Limits.StateBytes / 64, time.Since(k.sized) >= pruneFullEvery
 	}
 	return k.cfg.Limits.StateBytes / 2, time.Since(k.sized) > sizeCachesEvery
@@ -68,7 +68,6 @@ func newPruner(cfg config.Config, j *journal.Journal) *pruner {
 	return k
 }
 
-// countBytes counts bytes added to output and journal.
 func (k *pruner) countBytes(bytes int64) {
 	if k.grown.Add(bytes) > k.cfg.Limits.StateBytes/64 {
 		select {
@@ -103,14 +102,14 @@ type prunable struct {
 	used    time.Time
 	keep    time.Duration // maximum age
 	remove  func() (bool, error)
-	journal bool // a part of the journal, which is removed last
+	journal bool // part of the journal, which is removed last
 	cache   bool
 	open    bool // calls use it
 }
 
-// prune removes what is too old, then the oldest beyond the limit. The journal goes last, or much output could push it
-// out. Open calls keep their output and their caches, and no part of the journal is removed to make room for them, nor is
-// other output for caches: while too much remains, new calls are refused.
+// prune removes what is too old, then the oldest items beyond the limit. The journal is last, so that much output
+// does not displace it. Output and caches of open calls are kept; no part of the journal is removed to make room for
+// them, nor other output to make room for caches. While the limit remains exceeded, new calls are refused.
 func (k *pruner) prune(ctx context.Context) error {
 	k.grown.Store(0)
 	list, total, err := k.prunables(ctx)
@@ -149,7 +148,7 @@ func (k *pruner) prune(ctx context.Context) error {
 		switch {
 		case removed:
 			total -= item.bytes
-		case item.cache: // nor does one that cannot be removed push out others
+		case item.cache: // nor does one that cannot be removed displace others
 			open, inUse = open+item.bytes, inUse+item.bytes
 		}
 	}
@@ -168,7 +167,6 @@ func (k *pruner) reason() string {
 	return "calls use it or the team store lacks it (see toold doctor)"
 }
 
-// prunables returns what can be removed, and the total size.
 func (k *pruner) prunables(ctx context.Context) (list []prunable, total int64, err error) {
 	var failed []error
 	for _, of := range []func(context.Context) ([]prunable, error){k.output, k.quarantine, k.caches, k.parts} {
@@ -181,7 +179,7 @@ func (k *pruner) prunables(ctx context.Context) (list []prunable, total int64, e
 	return list, total, errors.Join(failed...)
 }
 
-// output lists the output before it reads the open calls, so every listed call is open or has ended.
+// output lists the output before it reads the open calls, so that every listed call is open or has ended.
 func (k *pruner) output(context.Context) (list []prunable, err error) {
 	spools, err := spool.List(spoolDir(k.cfg))
 	if err != nil || len(spools) == 0 {
@@ -215,8 +213,8 @@ func (k *pruner) quarantine(context.Context) (list []prunable, err error) {
 	return list, err
 }
 
-// caches lists the stores of tool caches; those of removed workspaces expire at once. A store in use
-// stays; its daemon replaces one that is too large (caches.Set.Limit).
+// caches lists the stores of tool caches. Those of removed workspaces expire at once. A store in use is kept; its
+// daemon replaces one that is too large (caches.Set.Limit).
 func (k *pruner) caches(context.Context) (list []prunable, err error) {
 	if _, due := k.resize(); due {
 		if k.stores, err = caches.Stores(k.cfg.CacheDir()); err == nil {
@@ -244,7 +242,7 @@ func (k *pruner) removeStore(s caches.Store) (bool, error) {
 	return removed, err
 }
 
-// parts lists the parts of the journal, and its other files as one item that stays.
+// parts lists the parts of the journal, and its other files as one item that is kept.
 func (k *pruner) parts(ctx context.Context) (list []prunable, err error) {
 	parts, err := k.journal.Parts()
 	rest := treeSize(filepath.Join(k.cfg.StateDir, "journal"))
@@ -254,7 +252,7 @@ func (k *pruner) parts(ctx context.Context) (list []prunable, err error) {
 		if time.Since(p.Ended) > keep {
 			old, failed := k.journal.Older(ctx, p, keep)
 			if err = errors.Join(err, failed); !old {
-				keep = math.MaxInt64 // nor are those after it
+				keep = math.MaxInt64 // nor are later ones
 			}
 		}
 		list = append(list, prunable{bytes: p.Bytes, used: p.Ended, keep: keep, journal: true, remove: func() (bool, error) { return k.journal.Remove(ctx, p) }})
@@ -263,7 +261,7 @@ func (k *pruner) parts(ctx context.Context) (list []prunable, err error) {
 	return append(list, other), err
 }
 
-// KeptBytes returns the size that limits.state_bytes bounds.
+// KeptBytes returns the size in bytes that limits.state_bytes limits.
 func KeptBytes(cfg config.Config) (total int64, err error) {
 	for _, dir := range []string{filepath.Join(cfg.StateDir, "journal"), spoolDir(cfg), cfg.QuarantineDir()} {
 		total += treeSize(dir)
@@ -275,7 +273,7 @@ func KeptBytes(cfg config.Config) (total int64, err error) {
 	return total, err
 }
 
-// treeSize returns the total size of the files below a directory. Missing files count as 0.
+// treeSize returns the total size in bytes of the files below a directory. Missing files count as 0.
 func treeSize(dir string) (bytes int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -291,15 +289,15 @@ func treeSize(dir string) (bytes int64) {
 
 func spoolDir(cfg config.Config) string { return filepath.Join(cfg.StateDir, "spool") }
 
-// OutputSum returns the checksum of the kept output of a call; "" if nothing is kept.
+// OutputSum returns the checksum of the kept output of a call, or "" if none is kept.
 func OutputSum(cfg config.Config, call journal.Key) (string, error) {
 	return spool.Sum(filepath.Join(spoolDir(cfg), strconv.FormatInt(int64(call), 10)))
 }
 
-// furtherStore matches the names of a workspace's further stores.
+// furtherStore matches the names of a workspace's additional stores.
 var furtherStore = regexp.MustCompile(`^(.*-[0-9a-f]{12})-[0-9]+$`)
 
-// ownerOf returns the file that names the workspace of a store.
+// ownerOf returns the path of the file that names the workspace of a store.
 func ownerOf(store string) string {
 	if m := furtherStore.FindStringSubmatch(store); m != nil {
 		store = m[1]
@@ -316,7 +314,6 @@ func workspaceGone(store string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// recordOwner records the workspace of a store.
 func recordOwner(cfg config.Config) error {
 	store := cfg.CacheStore()
 	if err := os.MkdirAll(filepath.Dir(store), 0o700); err != nil {
@@ -339,7 +336,7 @@ func (w *workspace) openCaches(ctx context.Context) (err error) {
 	return nil
 }
 
-// CachesUnavailable returns why a tool cache is missing although the sandbox has namespaces.
+// CachesUnavailable returns why a tool cache is missing although the sandbox has namespaces, or nil.
 func CachesUnavailable(p sandbox.Profile, set *caches.Set) error {
 	if p.Tier != sandbox.TierA && p.Tier != sandbox.TierB {
 		return nil

@@ -17,9 +17,9 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// rulebook writes remembered answers into policy files.
+// rulebook writes remembered answers to policy files.
 type rulebook struct {
-	file string // file with the changes made, the latest last
+	file string // file with the changes made, latest last
 
 	mu sync.Mutex // serialises writers
 }
@@ -28,7 +28,7 @@ func rulebookIn(stateDir string) *rulebook {
 	return &rulebook{file: filepath.Join(stateDir, "remembered.jsonl")}
 }
 
-// Entry is one answer in a policy file.
+// Entry is an answer that was written to a policy file.
 type Entry struct {
 	File    string          `json:"file"`
 	At      time.Time       `json:"at"`
@@ -38,7 +38,7 @@ type Entry struct {
 	Pieces  []config.Piece  `json:"pieces"`
 }
 
-// add changes a policy file, and restores it if reload fails.
+// add changes a policy file. If reload fails, it restores the file.
 func (b *rulebook) add(file string, e Entry, reload func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -118,7 +118,6 @@ func (b *rulebook) save(list []Entry) error {
 	return replaceFile(b.file, text.Bytes())
 }
 
-// comment makes a text safe in a comment.
 func comment(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || strings.ContainsRune("\u007f\u0085\u2028\u2029", r) {
@@ -128,7 +127,7 @@ func comment(s string) string {
 	}, s)
 }
 
-// replaceFile replaces a file, or the target of a link, atomically.
+// replaceFile atomically replaces a file, or the target of a link.
 func replaceFile(path string, content []byte) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target

@@ -11,7 +11,7 @@ import (
 	"github.com/toold/toold/internal/tokens"
 )
 
-// TokenFiles maps configured tokens to their files.
+// TokenFiles returns the file of each configured token by its name.
 func TokenFiles(cfg config.Config) map[string]string {
 	files := make(map[string]string)
 	for _, t := range cfg.Tokens {
@@ -20,7 +20,7 @@ func TokenFiles(cfg config.Config) map[string]string {
 	return files
 }
 
-// TokenFile returns the file of a configured or an agent's token.
+// TokenFile returns the file of a configured token or of an agent's token.
 func TokenFile(cfg config.Config, name string) (file string, configured bool) {
 	if file, ok := TokenFiles(cfg)[name]; ok {
 		return file, true
@@ -28,7 +28,7 @@ func TokenFile(cfg config.Config, name string) (file string, configured bool) {
 	return tokens.In(cfg.StateDir).Agent(name), false
 }
 
-// IssueTokens creates the configured tokens and returns a reader of all current ones.
+// IssueTokens creates the configured tokens and returns a function that reads all current ones.
 func IssueTokens(cfg config.Config, log *zap.Logger) func() (func() []server.Token, error) {
 	return func() (func() []server.Token, error) {
 		for _, file := range TokenFiles(cfg) {
@@ -46,7 +46,7 @@ func IssueTokens(cfg config.Config, log *zap.Logger) func() (func() []server.Tok
 	}
 }
 
-// readTokens skips unusable tokens; err is about the last.
+// readTokens returns the usable tokens. err is about the last unusable one.
 func readTokens(cfg config.Config) (list []server.Token, err error) {
 	for _, t := range cfg.Tokens {
 		token, problem := tokens.Read(tokens.In(cfg.StateDir).Configured(t.Name))
@@ -70,7 +70,7 @@ func readTokens(cfg config.Config) (list []server.Token, err error) {
 	return list, err
 }
 
-// FreshTokens makes tokens that exist in this process alone, and returns an Options.Tokens for them.
+// FreshTokens creates tokens that exist only in this process, and returns an Options.Tokens for them.
 func FreshTokens(cfg config.Config) (list []server.Token, issue func() (func() []server.Token, error)) {
 	for _, t := range cfg.Tokens {
 		list = append(list, server.Token{Name: t.Name, Secret: tokens.NewSecret(), Roles: roles(t)})

@@ -22,12 +22,12 @@ import (
 	"github.com/toold/toold/tools/files"
 )
 
-// Tools makes the tools of a configuration for judging calls, not for running them.
+// Tools returns the tools of a configuration for judging calls, not for running them.
 func Tools(cfg config.Config) (*tools.Registry, error) {
 	return newRegistry(cfg, shared{}, &workspace{})
 }
 
-// newRegistry makes the tools of a workspace. Judging needs only zero values.
+// newRegistry returns the tools of a workspace. For judging, zero values suffice.
 func newRegistry(cfg config.Config, all shared, w *workspace) (*tools.Registry, error) {
 	opt := files.Options{Workspace: cfg.Workspace, Home: os.Getenv("HOME"), Profile: cfg.Sandbox, Masks: w.masks, Protect: w.watcher, Files: &w.files}
 	var registry *tools.Registry
@@ -42,9 +42,9 @@ func newRegistry(cfg config.Config, all shared, w *workspace) (*tools.Registry, 
 	return registry, err
 }
 
-// commandEnv returns the environment of commands; PATH excludes all workspaces but theirs.
+// commandEnv returns the environment of commands. PATH excludes all other workspaces.
 func commandEnv(cfg config.Config) []string {
-	others, _ := workspaces.In(cfg.StateDir).List() // with an unreadable list no workspace is served
+	others, _ := workspaces.In(cfg.StateDir).List() // if the list is unreadable, no workspace is served
 	return executor.BaseEnv(executor.EnvOptions{
 		From: os.Environ(), Pass: cfg.Env.Pass, Set: cfg.Env.Set, Default: cfg.Sandbox.Caches.Env(),
 		Workspace: cfg.Workspace, Others: workspaces.Paths(others),
@@ -56,12 +56,12 @@ func terminalMode(name string) executor.Terminal {
 	return terminals[max(0, slices.IndexFunc(terminals, func(t executor.Terminal) bool { return t.String() == name }))]
 }
 
-// Command returns a command without its script, as calls run it.
+// Command returns a command as calls run it, without its script.
 func Command(cfg config.Config) executor.Command {
 	return executor.Command{Dir: cfg.Workspace, Env: commandEnv(cfg), Terminal: terminalMode(cfg.Terminal), Sandbox: cfg.Sandbox}
 }
 
-// Confine completes the profile, or fails where calls cannot be confined.
+// Confine returns the profile completed for this machine, or an error if calls cannot be confined.
 func Confine(ctx context.Context, cfg config.Config) (sandbox.Profile, sandbox.Report, error) {
 	profile, report, err := launch.Choose(ctx, cfg.Sandbox, cfg.Lowest)
 	if err != nil {
@@ -74,14 +74,14 @@ func egressOptions(e config.Egress, slots *egress.Slots) egress.Options {
 	return egress.Options{Private: e.Private, OtherNames: e.OtherNames, Slots: slots}
 }
 
-// allowedHost matches hosts that need no question.
+// allowedHost returns a function that reports whether a host needs no approval.
 func allowedHost(e config.Egress) func(string, uint16) bool {
 	return func(host string, port uint16) bool {
 		return slices.ContainsFunc(e.Allow, func(p egress.Pattern) bool { return p.Matches(host, port) })
 	}
 }
 
-// Protection configures the watching of protected names.
+// Protection returns the options for watching protected names.
 func Protection(cfg config.Config) protect.Options {
 	return protect.Options{
 		Roots: append([]string{cfg.Workspace}, cfg.Sandbox.Write...), Names: cfg.Protect,

@@ -22,7 +22,6 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// workspace is what the calls of one workspace share.
 type workspace struct {
 	*dispatch.Workspace
 	cfg         config.Config
@@ -37,7 +36,6 @@ type workspace struct {
 
 type workspaceSet struct{ *workspaces.Set[*workspace] }
 
-// Use returns the workspace that contains dir.
 func (s workspaceSet) Use(ctx context.Context, dir string) (*dispatch.Workspace, func(), error) {
 	w, release, err := s.Set.Use(ctx, dir)
 	if err != nil {
@@ -67,7 +65,7 @@ func (d *Daemon) openWorkspace(ctx context.Context, root string) (*workspace, er
 	return w, nil
 }
 
-// open initialises what calls share. On error the caller closes it.
+// open initialises what calls share. After an error, the caller closes it.
 func (w *workspace) open(ctx context.Context, d *Daemon) error {
 	p, err := LoadPolicy(d.policies.latest(w.cfg))
 	if err != nil {
@@ -97,7 +95,7 @@ func (w *workspace) open(ctx context.Context, d *Daemon) error {
 	return nil
 }
 
-// remember returns a function that writes rules into the user's policy file; nil if there is none.
+// remember returns a function that writes rules to the user's policy file, or nil if there is no such file.
 func (d *Daemon) remember() func([]policy.Change, string, string) error {
 	file := d.policies.latest(d.Config).Policy
 	if file == "" {
@@ -118,12 +116,12 @@ func (w *workspace) close() {
 	w.caches.Close()
 }
 
-// reload reloads the policy files. On an error the last valid policy stays in force.
+// reload reloads the policy files. After an error, the last valid policy remains in force.
 func (w *workspace) reload(d *Daemon) error {
 	cfg := d.policies.latest(w.cfg)
 	var err error
 	if cfg.Policy != w.cfg.Policy && d.Elsewhere != nil {
-		_, err = d.Elsewhere(cfg.Workspace) // checks where the file lies
+		_, err = d.Elsewhere(cfg.Workspace) // checks the location of the file
 	}
 	p := (*policy.Policy)(nil)
 	if err == nil {
@@ -162,7 +160,7 @@ func (d *Daemon) limitCaches(ctx context.Context, most int64) error {
 	return d.workspaces.Each(func(_ string, w *workspace) error { return w.caches.Limit(ctx, most) })
 }
 
-// hello answers hello; "" is the daemon's own workspace. See server.Options.Greet.
+// hello answers hello; dir "" is the daemon's own workspace. See server.Options.Greet.
 func (d *Daemon) hello(dir string) (message.HelloAck, error) {
 	if dir != "" {
 		canonical, err := paths.Resolve(dir)

@@ -1,5 +1,5 @@
-// Package describe words calls, decisions, questions and quantities for people. Others wrote much of what it describes:
-// nothing of that moves a terminal's cursor or looks like toold's own words.
+// Package describe words calls, decisions, questions and quantities for people. Since others wrote much of what it
+// describes, no such text moves a terminal's cursor or can be mistaken for toold's own.
 package describe
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// CallState is the state or the result of a call.
+// CallState returns the state or the result of a call.
 func CallState(i message.CallInfo) string {
 	switch {
 	case i.State == message.CallQueued:
@@ -28,7 +28,7 @@ func CallState(i message.CallInfo) string {
 	return Status(i.ToolName, i.Outcome) + Denials(i.Denials)
 }
 
-// Status is the status of a return. A call of judge was only decided: whoever asked carries it out, or not.
+// Status returns the status of a return. A call of judge is only decided; the caller carries it out or not.
 func Status(tool, status string) string {
 	if tool == "judge" && status == "success" {
 		return "judged"
@@ -42,7 +42,7 @@ func Denial(d message.Denial) string {
 	return n.Notice()
 }
 
-// Denials counts denials, after a comma.
+// Denials returns the number of denials, after a comma.
 func Denials(n int) string {
 	if n == 0 {
 		return ""
@@ -50,7 +50,7 @@ func Denials(n int) string {
 	return fmt.Sprintf(", %d denied by the sandbox", n)
 }
 
-// Since is the time since an RFC 3339 instant.
+// Since returns the time since an RFC 3339 instant.
 func Since(instant string) string {
 	at, err := time.Parse(time.RFC3339Nano, instant)
 	if err != nil {
@@ -79,7 +79,7 @@ func WireSandbox(s message.Sandbox) string {
 	return Sandbox(sandbox.Report{Profile: s.Profile, Enforced: s.Enforced, Network: s.Network, Proxy: s.Proxy, Tier: s.Tier})
 }
 
-// Rule names the rule that decided, "no rule against it" included.
+// Rule returns the rule that decided, or that no rule matched.
 func Rule(id string) string {
 	if strings.HasPrefix(id, "no rule ") {
 		return id
@@ -114,7 +114,7 @@ func Outcome(r message.ToolReturn) string {
 	return Status(r.ToolName, r.Status)
 }
 
-// Size is a number of bytes in KiB or MiB.
+// Size returns a number of bytes in KiB or MiB.
 func Size(n int64) string {
 	const mib = 1 << 20
 	if n < mib {
@@ -123,7 +123,7 @@ func Size(n int64) string {
 	return fmt.Sprintf("%d MiB", (n+mib/2)/mib)
 }
 
-// Count is a number with its noun.
+// Count returns a number with its noun.
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -131,7 +131,7 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Times is "once" or "n times".
+// Times returns "once" or "n times".
 func Times(n int) string {
 	if n == 1 {
 		return "once"
@@ -139,7 +139,7 @@ func Times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// Ended describes how a call ended, what was left of it and its confinement.
+// Ended describes how a call ended, which processes remained and its confinement.
 func Ended(ret message.ToolReturn) string {
 	end := "done"
 	if ret.ExitCode != nil {
@@ -157,7 +157,7 @@ func Ended(ret message.ToolReturn) string {
 	return end
 }
 
-// Waits describes what a command waits for. typed reports whether standard input goes to it.
+// Waits describes what a command waits for. typed means that standard input goes to it.
 func Waits(w message.WaitingForInput, typed bool) string {
 	what := cmp.Or(map[string]string{"password": "a password", "tui": "keys"}[w.Kind], "a line")
 	if !typed {

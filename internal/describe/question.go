@@ -11,7 +11,7 @@ import (
 
 const maxEffects = 50
 
-// Question describes a waiting call. An agent wrote it: nothing imitates toold or moves the cursor.
+// Question describes a call that awaits approval. An agent wrote the call, so its text is escaped.
 func Question(r message.ApprovalRequest, indent string) string {
 	var b strings.Builder
 	for _, text := range []string{r.Preview.Text, strings.TrimSuffix(r.Preview.Diff, "\n")} {
@@ -33,7 +33,7 @@ func Question(r message.ApprovalRequest, indent string) string {
 	return b.String()
 }
 
-// Asker names the caller, who chose all but the token's name.
+// Asker describes the caller, who chose everything except the token's name.
 func Asker(a message.Asker, indent string) string {
 	who := []string{"from " + display.Short(a.Client)}
 	if p := a.Program; p != nil {
@@ -55,7 +55,7 @@ func Asker(a message.Asker, indent string) string {
 	return text
 }
 
-// WideningFlags are the flags of approve that a question allows.
+// WideningFlags returns the flags of approve that a question allows.
 func WideningFlags(may *message.MayWiden) (flags []string) {
 	if may == nil {
 		return nil
@@ -80,7 +80,7 @@ func WideningFlags(may *message.MayWiden) (flags []string) {
 	return flags
 }
 
-// Bullets is a list with a line each.
+// Bullets returns a list with one line for each item.
 func Bullets(lines []string) string {
 	var b strings.Builder
 	for _, line := range lines {
@@ -89,7 +89,7 @@ func Bullets(lines []string) string {
 	return b.String()
 }
 
-// Suggestions lists what a yes may be remembered as.
+// Suggestions lists the rules as which an answer may be remembered.
 func Suggestions(list []message.Suggestion, indent string) string {
 	var b strings.Builder
 	if len(list) > 0 {
@@ -114,7 +114,7 @@ func Suggestions(list []message.Suggestion, indent string) string {
 	return b.String()
 }
 
-// Asked describes a question, without its id.
+// Asked describes a question without its id.
 func Asked(r message.ApprovalRequest) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s\n", display.Short(r.ToolCall.ToolName), untilText(r.ExpiresAt))
@@ -156,12 +156,12 @@ func untilText(expires string) string {
 	return fmt.Sprintf("expires in %d s", int(time.Until(at).Seconds()))
 }
 
-// FormQuestion describes a call in a form or on a page.
+// FormQuestion describes a call for a form or a page.
 func FormQuestion(r message.ApprovalRequest) string {
 	return fmt.Sprintf("%s asks: %s\n%s%s", display.Short(r.Rule), display.Short(r.Reason), Question(r, "  "), place(r, "  "))
 }
 
-// place is where the call works; an older daemon does not tell.
+// place says where the call works; older daemons do not send that.
 func place(r message.ApprovalRequest, indent string) string {
 	switch {
 	case r.Workspace == "":

@@ -13,8 +13,8 @@ var (
 	reserved   = regexp.MustCompile(`^(case|coproc|do|done|elif|else|esac|fi|for|function|if|in|select|then|time|until|while)$`)
 )
 
-// Quote returns a command line that a shell splits into these words. With command, the first one names a program, and
-// is neither an assignment nor a reserved word.
+// Quote returns a command line that a shell splits into these words. With command, the first word names a program,
+// and must not be read as an assignment or a reserved word.
 func Quote(words []string, command bool) string {
 	line := make([]string, len(words))
 	for i, w := range words {

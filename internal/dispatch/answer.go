@@ -18,8 +18,8 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// takeAnswer writes the answer's rule and journals the answer before the call continues. The intent
-// that follows has the sync.
+// takeAnswer returns a function that writes the rule for an answer and journals the answer. It does not sync, because
+// the intent that follows does.
 func (d *Dispatcher) takeAnswer(q question) func(approval.Verdict) error {
 	c := q.call
 	return func(v approval.Verdict) error {
@@ -29,7 +29,7 @@ func (d *Dispatcher) takeAnswer(q question) func(approval.Verdict) error {
 			why = unwritten.Error()
 		}
 		from := c.req.Origin
-		from.ID = "" // assigned by the journal
+		from.ID = "" // the journal assigns one
 		body, err := message.Encode(recordedAnswer{
 			Origin: from,
 			Approvals: []message.ApprovalAnswer{{
@@ -49,7 +49,7 @@ func (d *Dispatcher) takeAnswer(q question) func(approval.Verdict) error {
 	}
 }
 
-// recordedAnswer is a journaled answer: approval_response_message with toold's own fields.
+// recordedAnswer is a journaled answer: an approval_response_message with additional fields.
 type recordedAnswer struct {
 	message.Origin
 	Approvals  []message.ApprovalAnswer `json:"approvals"`
@@ -58,13 +58,13 @@ type recordedAnswer struct {
 	Reason     string                   `json:"reason,omitempty"`
 	Approver   string                   `json:"approver"` // token name
 	Remember   string                   `json:"remember,omitempty"`
-	Changes    []string                 `json:"changes,omitempty"`     // in the policy file
-	NotWritten string                   `json:"not_written,omitempty"` // why the policy file is unchanged
-	Beforehand bool                     `json:"beforehand,omitempty"`  // sent before the question, which no one has read
+	Changes    []string                 `json:"changes,omitempty"`     // made in the policy file
+	NotWritten string                   `json:"not_written,omitempty"` // why the policy file did not change
+	Beforehand bool                     `json:"beforehand,omitempty"`  // sent before the approval request
 }
 
-// editedCall builds the call with a person's arguments; nil if there are none. The error says why
-// it cannot run.
+// editedCall builds the call with a person's arguments. It returns nil if there are none, and an error if the edited
+// call must not run.
 func (d *Dispatcher) editedCall(q question, v approval.Verdict) (tools.Invocation, error) {
 	if v.Arguments == "" {
 		return nil, nil
@@ -91,7 +91,7 @@ func (d *Dispatcher) editedCall(q question, v approval.Verdict) (tools.Invocatio
 	return inv, nil
 }
 
-// leads returns why edited arguments take a call out of its workspace, whose policy and sandbox it has; nil: they do not.
+// leads returns a refusal if edited arguments lead out of the call's workspace, whose policy and sandbox apply.
 func (d *Dispatcher) leads(c *Call, edited message.ToolCall) *refusal {
 	as := &Call{asked: edited, dir: c.dir, near: c.near}
 	refused := d.enter(context.Background(), as)
@@ -102,7 +102,7 @@ func (d *Dispatcher) leads(c *Call, edited message.ToolCall) *refusal {
 	return refused
 }
 
-// note says what a person changed of a call that ran. The model must not rely on a wider sandbox later.
+// note tells the model what a person changed for this call, and that a wider sandbox applies to this call only.
 func (c *Call) note() string {
 	var lines []string
 	if c.edited != nil {
@@ -125,7 +125,7 @@ func (c *Call) base() sandbox.Profile {
 	return c.workspace.opt.Profile.AtMost(c.profile).Within(c.limit)
 }
 
-// checkAnswer rejects invalid escalations and edits: the question stays open.
+// checkAnswer returns a function that rejects invalid escalations and edits; the call then still awaits approval.
 func (d *Dispatcher) checkAnswer(q question) func(approval.Verdict) error {
 	base := q.call.base()
 	return func(v approval.Verdict) error {
@@ -136,12 +136,11 @@ func (d *Dispatcher) checkAnswer(q question) func(approval.Verdict) error {
 			return err
 		}
 		g, err := escalate(q, base, v)
-		g.Close() // approved makes it again when the answer is accepted
+		g.Close() // approved creates it again for the accepted answer
 		return err
 	}
 }
 
-// escalate returns what an answer adds to the sandbox of a call, or nil.
 func escalate(q question, base sandbox.Profile, v approval.Verdict) (*escalation.Escalation, error) {
 	if !v.Approve && v.Escalation != (approval.Escalation{}) {
 		return nil, errors.New("an answer of no widens nothing")
@@ -149,7 +148,6 @@ func escalate(q question, base sandbox.Profile, v approval.Verdict) (*escalation
 	return escalationLimits(q).Check(base, escalation.Words(v.Escalation))
 }
 
-// onlyYesOrNo rejects other answers to a question about a host.
 func onlyYesOrNo(v approval.Verdict) error {
 	remembers := v.Remember != "" && v.Remember != onceOnly
 	if v.Escalation != (approval.Escalation{}) || v.Arguments != "" || remembers {

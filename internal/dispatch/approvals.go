@@ -43,7 +43,7 @@ func approvalRequest(ctx context.Context, c *Call, inv tools.Invocation, effects
 	}
 }
 
-// offline returns a line for a call that contacts others in a sandbox without network: a yes alone lets it fail.
+// offline warns that a call needs the network, which its sandbox does not have and approval alone does not add.
 func (c *Call) offline(effects []policy.Effect) []message.EffectLine {
 	held := Confinement(c.workspace.opt.Profile)
 	if !held.Offline || !slices.ContainsFunc(effects, policy.Effect.Leaves) {
@@ -57,7 +57,7 @@ func shownEffects(inv tools.Invocation, effects []policy.Effect, reason string) 
 	for _, e := range effects {
 		text, missing := shownEffect(e)
 		if idle := missing && e.Kind == policy.Read; idle && !strings.Contains(reason, e.Path) {
-			continue // it reads nothing, and the question is not about it
+			continue // it reads nothing, and is not why approval is needed
 		}
 		lines = append(lines, message.EffectLine{Kind: e.Kind.String(), Text: text, Source: e.Source})
 	}
@@ -67,8 +67,8 @@ func shownEffects(inv tools.Invocation, effects []policy.Effect, reason string) 
 	return lines
 }
 
-// shownEffect is an effect for the person who decides, who sees which files are only guessed from words, and which are
-// missing.
+// shownEffect returns an effect as shown to the person who decides. It marks files that the analysis only guessed and
+// files that do not exist.
 func shownEffect(e policy.Effect) (text string, missing bool) {
 	text = e.String()
 	certain := !e.Possible
@@ -87,8 +87,8 @@ func shownEffect(e policy.Effect) (text string, missing bool) {
 	return text, missing
 }
 
-// Explain returns how a client's call would be decided, on a connection that selects dir. Nothing runs or is
-// recorded. Only people learn how to lift a built-in rule.
+// Explain returns how a client's call would be decided on a connection that selects dir. It runs and records nothing.
+// Unless person is set, the answer omits how to change a built-in rule.
 func (d *Dispatcher) Explain(client, dir string, asked message.ToolCall, person bool) (message.PolicyExplanation, *message.Error) {
 	c := &Call{asked: asked, dir: dir}
 	defer c.leaveWorkspace()
@@ -107,7 +107,7 @@ func (d *Dispatcher) Explain(client, dir string, asked message.ToolCall, person 
 		lines[i] = message.EffectLine{Kind: one.Kind, Text: one.Text, Source: one.Source, Action: one.Action.String(), Rule: one.Rule}
 	}
 	if e.Loosens && !person {
-		e.Change = "" // the model must not learn how to switch off protection
+		e.Change = "" // the model must not learn how to disable a protection
 	}
 	return message.PolicyExplanation{
 		MessageType: "policy_explanation",
@@ -118,7 +118,7 @@ func (d *Dispatcher) Explain(client, dir string, asked message.ToolCall, person 
 
 const longestWords = 2000
 
-// findAsker parses the arguments; Call.asker calls it once.
+// findAsker parses the arguments. Call.asker calls it once.
 func (c *Call) findAsker() message.Asker {
 	a := c.Client()
 	var words struct{ Description, Justification json.RawMessage }

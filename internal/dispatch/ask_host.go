@@ -15,13 +15,13 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// hostQuestion is one question about a host, at the ports for which one rule asks. The
-// goroutine that puts an element into turn owns the other fields.
+// hostQuestion is one approval request about a host, for the ports at which one rule asks. A goroutine that sent to
+// turn owns the other fields.
 type hostQuestion struct {
-	asks []policy.Decision // one per port
+	asks []policy.Decision // one for each port
 	turn chan struct{}     // capacity 1
-	said *message.Decision // nil until there is an answer
-	err  error             // nil: yes
+	said *message.Decision // nil until answered
+	err  error             // nil if the answer is yes
 }
 
 type questionKey struct {
@@ -34,10 +34,10 @@ func keyOf(v policy.Decision) questionKey {
 	return questionKey{v.Effect.Host, v.Effect.Port, v.Rule, v.Source}
 }
 
-// errReplaced ends a question that a new policy settles.
+// errReplaced ends a question that a new policy has decided.
 var errReplaced = errors.New("the policy was replaced")
 
-// ask asks a person about a host, once for all ports for which the same rule asks. One yes suffices.
+// ask requests approval for a host, once for all ports with the same rule. It returns nil after the first yes.
 func (n *connections) ask(ctx context.Context, rules *rules, asks []policy.Decision) error {
 	var refused error
 	for len(asks) > 0 {
@@ -60,7 +60,7 @@ func (n *connections) ask(ctx context.Context, rules *rules, asks []policy.Decis
 	return refused
 }
 
-// questions returns earlier questions about these ports, and a new one about the others.
+// questions returns the earlier questions about these ports and a new one about the others.
 func (n *connections) questions(asks []policy.Decision) []*hostQuestion {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -90,7 +90,7 @@ func (n *connections) questions(asks []policy.Decision) []*hostQuestion {
 	return append(known, fresh)
 }
 
-// answer returns nil if the answer to a question is yes.
+// answer waits for the answer to a question and returns nil if it is yes.
 func (n *connections) answer(ctx context.Context, rules *rules, q *hostQuestion) error {
 	select {
 	case q.turn <- struct{}{}:
@@ -101,7 +101,7 @@ func (n *connections) answer(ctx context.Context, rules *rules, q *hostQuestion)
 	if q.said == nil {
 		said, err := n.question(ctx, rules, q.asks)
 		if ctx.Err() != nil {
-			return context.Cause(ctx) // no answer: the waiting connection is gone
+			return context.Cause(ctx) // the connection that waited is gone
 		}
 		if errors.Is(err, errReplaced) {
 			n.forget(q)
@@ -127,7 +127,7 @@ func (n *connections) tooMany(v policy.Decision) (*message.Decision, error) {
 	return &message.Decision{Action: policy.Deny.String(), By: "policy", Rule: v.Rule, Source: v.Source, Reason: why}, errors.New(why)
 }
 
-// question asks a person, at most askedAtOnce at a time. An error denies.
+// question requests approval when a slot is free. An error means a denial.
 func (n *connections) question(ctx context.Context, rules *rules, asks []policy.Decision) (*message.Decision, error) {
 	select {
 	case n.slots <- struct{}{}:
@@ -153,7 +153,6 @@ func (n *connections) question(ctx context.Context, rules *rules, asks []policy.
 	return said, nil
 }
 
-// askHost asks the approvers. errReplaced means that the new policy needs no answer.
 func (d *Dispatcher) askHost(ctx context.Context, q question, patience time.Duration) (approval.Verdict, error) {
 	expires := time.Now().Add(patience)
 	shown := approvalRequest(ctx, q.call, q.inv, q.effects, q.said, expires)

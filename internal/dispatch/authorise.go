@@ -16,7 +16,6 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// rules are the policy in force.
 type rules struct {
 	policy   *policy.Policy
 	replaced chan struct{} // closed by Workspace.SetPolicy
@@ -31,8 +30,8 @@ func (d *Dispatcher) rulesFor(c *Call) *rules {
 	return &rules{policy: r.policy.For(c.client, c.req.AgentID).Within(held), replaced: r.replaced}
 }
 
-// Confinement returns the properties of a sandbox that a policy uses. A call with an escalation
-// counts as unconfined.
+// Confinement returns the properties of a sandbox that policies use. Callers must treat a call with an escalation as
+// unconfined.
 func Confinement(p sandbox.Profile) policy.Confinement {
 	judged := !p.Network && len(p.Sockets) == 0
 	return policy.Confinement{
@@ -78,9 +77,8 @@ func settled(v policy.Decision, said *message.Decision) (*message.Decision, *ref
 	return said, deniedByPolicy(v)
 }
 
-// judge decides effects that appear while a call runs, by the policy at its start. It asks no one:
-// an effect for which the policy asks is allowed only if the same rule asked about the call and a
-// person approved.
+// judge decides on effects that appear while a call runs, by the policy at its start. It does not ask: if the policy
+// asks, the effect is allowed only if a person approved the call and the same rule had asked about it.
 func (d *Dispatcher) judge(c *Call, said *message.Decision) func(policy.Effect) policy.Decision {
 	rules := d.rulesFor(c).policy
 	return func(e policy.Effect) policy.Decision {
@@ -97,10 +95,10 @@ type question struct {
 	call    *Call
 	inv     tools.Invocation
 	effects []policy.Effect
-	rules   *rules // which asked
+	rules   *rules // the policy that asked
 	said    *message.Decision
-	id      string        // of the approval
-	offers  []check.Offer // ways to remember a yes
+	id      string        // of the approval request
+	offers  []check.Offer // how an approval can be remembered
 }
 
 func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *refusal) {
@@ -140,7 +138,7 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 func (d *Dispatcher) put(ctx context.Context, q question, r approval.Request[message.ApprovalRequest]) (answer approval.Verdict, changed policy.Decision, err error) {
 	waiting, settle := context.WithCancelCause(ctx)
 	judged := make(chan struct{})
-	// Ends with the question.
+	// Ends when the question is answered or settled.
 	go func() {
 		defer close(judged)
 		changed = d.judgeAgain(waiting, q, settle)
@@ -152,8 +150,7 @@ func (d *Dispatcher) put(ctx context.Context, q question, r approval.Request[mes
 	return answer, changed, err
 }
 
-// approved applies a yes, unless a new policy denies the call or its escalation has become
-// impossible.
+// approved applies an approval. It refuses if a new policy denies the call or the escalation is no longer possible.
 func (d *Dispatcher) approved(q question, answer approval.Verdict) (*message.Decision, *refusal) {
 	c := q.call
 	edited, err := d.editedCall(q, answer)
@@ -183,8 +180,8 @@ func (d *Dispatcher) approved(q question, answer approval.Verdict) (*message.Dec
 	return said, nil
 }
 
-// saw stores what a person who approves these effects has seen by name: in opened the paths read, but
-// for attributes alone, and written, in approved the written files, without whole trees.
+// saw records which effects a person who approved them has seen by path: in opened all writes and reads except of
+// attributes alone, and in approved the written files, but not whole trees.
 func (c *Call) saw(effects []policy.Effect) {
 	c.approved, c.opened = nil, nil
 	for _, e := range effects {
@@ -206,8 +203,8 @@ func (d *Dispatcher) patience(r *rules) time.Duration {
 	return d.opt.Limits.ApprovalTimeout
 }
 
-// judgeAgain judges a waiting call by each new policy until ctx ends. If one no longer asks, it
-// settles the question and returns the decision.
+// judgeAgain decides a waiting call by each new policy until ctx ends. If one no longer asks, it settles the question
+// and returns the decision.
 func (d *Dispatcher) judgeAgain(ctx context.Context, q question, settle context.CancelCauseFunc) policy.Decision {
 	for current := q.rules; ; {
 		select {

@@ -21,12 +21,12 @@ type listener struct {
 	begun  func(*Call)
 }
 
-// maxNotifiedAtOnce bounds the ended background calls that a new connection is notified of; the next
-// one gets the rest.
+// maxNotifiedAtOnce limits the ended background calls that a new connection is notified of. The client's next
+// connection gets the others.
 const maxNotifiedAtOnce = 100
 
-// Join calls begun for each of a client's background calls: those that run, those whose end was not
-// reported, and each that begins until leave is called. begun must not block.
+// Join calls begun for each of a client's background calls: running ones, those whose end was not reported, and each
+// that starts until leave is called. begun must not block.
 func (d *Dispatcher) Join(client string, begun func(*Call)) (leave func()) {
 	l := &listener{client, begun}
 	d.mu.Lock()
@@ -64,20 +64,20 @@ func (d *Dispatcher) unnotified(client string, followed []*Call) (list []*Call) 
 	return list
 }
 
-// background starts an invocation as a separate call, and returns when it runs or failed.
+// background starts an invocation as a separate call. It returns when that runs or has failed.
 func (d *Dispatcher) background(ctx context.Context, parent *Call, inv tools.Invocation, out outcome) outcome {
 	c, life, refused := d.spawn(parent, out.decision)
 	if refused != nil {
 		out.refused = refused
 		return out
 	}
-	// A cancel of the parent holds until the parent has ended.
+	// Canceling the parent also stops the background call until the parent has ended.
 	context.AfterFunc(ctx, func() {
 		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 			c.stop(cause)
 		}
 	})
-	// Ends when its return is journaled; Shutdown waits.
+	// Ends when the call's return is journaled; Shutdown waits.
 	go d.liveOn(life, c, inv, out.decision)
 	<-c.begun
 	started, failed := c.start()
@@ -109,7 +109,7 @@ func (d *Dispatcher) spawn(parent *Call, said *message.Decision) (*Call, context
 	rec, _, err := d.opt.Journal.Begin(context.Background(), d.journalled(c), journalDecision(said))
 	if err == nil {
 		c.rec = rec.Key
-		c.escalation, parent.escalation = parent.escalation, nil // the background call runs
+		c.escalation, parent.escalation = parent.escalation, nil // the background call owns it now
 		c.leave, parent.leave = parent.leave, nil
 		for _, begun := range notify {
 			begun(c)
@@ -138,7 +138,7 @@ func (d *Dispatcher) admitBackground(c *Call) (notify []func(*Call), refused *re
 		return nil, tooMany(fmt.Sprintf("%d background calls that this connection began run already (limits.background_per_connection)", own))
 	}
 	d.admit(c)
-	d.waiting-- // it has a slot
+	d.waiting-- // background calls need no slot
 	for l := range d.audience {
 		if l.client == c.client {
 			notify = append(notify, l.begun)
@@ -147,7 +147,7 @@ func (d *Dispatcher) admitBackground(c *Call) (notify []func(*Call), refused *re
 	return notify, nil
 }
 
-// backgroundCalls counts all running background calls, and conn's. The caller holds mu.
+// backgroundCalls counts the running background calls, all and those of conn. The caller holds mu.
 func (d *Dispatcher) backgroundCalls(conn string) (all, own int) {
 	for _, c := range d.calls {
 		if c.of == nil {
@@ -176,7 +176,7 @@ func (d *Dispatcher) executeSafely(ctx context.Context, c *Call, inv tools.Invoc
 	return d.execute(ctx, c, inv, out)
 }
 
-// start returns how a call began, or why it did not.
+// start returns how a call started, or why it did not.
 func (c *Call) start() (*message.ToolStarted, *refusal) {
 	for _, e := range c.Events(0) {
 		switch e := e.(type) {

@@ -15,8 +15,8 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// longArguments is the length in bytes from which arguments are recorded before analysis, which could
-// crash the daemon and leave no trace of the call.
+// longArguments is the size in bytes from which arguments are recorded before they are analysed: a crash of the
+// analysis would otherwise leave no record of the call.
 const longArguments = 4 << 10
 
 func (d *Dispatcher) receive(c *Call) *refusal {
@@ -33,8 +33,8 @@ func (d *Dispatcher) receive(c *Call) *refusal {
 	return refused
 }
 
-// begin makes call, decision and intent durable, before the call may run. A ReadOnly call may run
-// earlier, provided nothing is sent to the client first.
+// begin makes call, decision and intent durable before the call runs. A ReadOnly call may run before it is journaled,
+// provided nothing is sent to the client first.
 func (d *Dispatcher) begin(c *Call, inv tools.Invocation, said *message.Decision) *refusal {
 	switch {
 	case c.rec != 0:
@@ -50,8 +50,7 @@ func (d *Dispatcher) begin(c *Call, inv tools.Invocation, said *message.Decision
 	return d.taken(c, rec, fresh, err)
 }
 
-// taken handles the result of recording a call. After a refusal, conclude answers by lost and
-// known.
+// taken handles the result of recording a call. After a refusal conclude answers from c.lost or c.known.
 func (d *Dispatcher) taken(c *Call, rec journal.Record, fresh bool, err error) *refusal {
 	switch {
 	case err != nil:
@@ -103,10 +102,11 @@ func (d *Dispatcher) replay(c *Call, rec journal.Record) Final {
 	return Final{Return: &ret, Background: d.backgroundOf(c, &ret)}
 }
 
-// partMark is in the recorded hash of an item's part, before that of all its work.
+// partMark separates the hash of an item's part from the hash of all its work in a record.
 const partMark = "/"
 
-// argsHash is the recorded hash: that of tool and arguments, and of a part that of the item, too.
+// argsHash returns the recorded hash of tool and arguments; for an item's part it includes the hash of all the item's
+// work.
 func (c *Call) argsHash() string {
 	if c.req.Item == "" {
 		return c.hash
@@ -116,12 +116,12 @@ func (c *Call) argsHash() string {
 
 func partID(item string, n int) string { return item + message.PartMark + strconv.Itoa(n) }
 
-// A namesake is an id that must not be used beside a call's: the commands of a shell_call have its id and a number, so
-// frames and records could not tell them apart.
+// A namesake is an id that must not exist beside a call's. The commands of a shell_call have its id with a number
+// appended, so they could otherwise have the id of another call.
 type namesake struct {
 	id  string
-	own bool // a part of the same item: others must not have the id
-	any bool // else only a part must not
+	own bool // may exist only as a part of the same item
+	any bool // must not exist at all; if false, not as a part
 }
 
 func (n namesake) clashes(c *Call, hash string) bool {
@@ -132,7 +132,7 @@ func (n namesake) clashes(c *Call, hash string) bool {
 	return n.any || isPart
 }
 
-// namesakes returns those of a call. The first part of an item is responsible for the others.
+// namesakes returns the namesakes of a call. Those of an item's other parts are returned for its first part.
 func (c *Call) namesakes() (all []namesake) {
 	name := cmp.Or(c.req.Item, c.ID)
 	if at := strings.LastIndex(name, message.PartMark); at > 0 {
@@ -149,7 +149,7 @@ func (c *Call) namesakes() (all []namesake) {
 	return all
 }
 
-// liveNamesake returns the id of an unanswered call that must not exist beside this one; "": none. The caller holds mu.
+// liveNamesake returns a clashing id of an unanswered call, or "". The caller holds mu.
 func (d *Dispatcher) liveNamesake(c *Call) string {
 	for _, n := range c.namesakes() {
 		if other := d.calls[Key{c.key.Client, c.key.Agent, n.id}]; other != nil && n.clashes(c, other.argsHash()) {
@@ -159,7 +159,7 @@ func (d *Dispatcher) liveNamesake(c *Call) string {
 	return ""
 }
 
-// findNamesake refuses a call if a namesake is recorded.
+// findNamesake refuses a call if a clashing one is recorded.
 func (d *Dispatcher) findNamesake(c *Call) *refusal {
 	for _, n := range c.namesakes() {
 		rec, err := d.opt.Journal.FindAs(context.Background(), c.key.Client, c.key.Agent, n.id)
@@ -174,7 +174,7 @@ func (d *Dispatcher) findNamesake(c *Call) *refusal {
 	return nil
 }
 
-// clash says why a call with another id keeps a call from having its own.
+// clash returns why a call's id cannot be used beside another id.
 func clash(with string) string {
 	return fmt.Sprintf("cannot be told from %q, which is used already: the commands of a shell_call have its id and a number. Use a new id for a new call", with)
 }

@@ -14,102 +14,100 @@ import (
 	"github.com/toold/toold/tools/spool"
 )
 
-// Final is the last event of a call: its return, or the error_message that says why this request has
-// none.
+// Final is the last event of a call: its return, or the error_message that explains why there is no return.
 type Final struct {
 	Return     *message.ToolReturn
 	Err        *message.Error
-	Background *Call // continues after this return; nil: none does
-	Kept       bool  // there is neither: toold stops, and the next daemon continues the call
+	Background *Call // call that continues after this return, or nil
+	Kept       bool  // neither exists: toold stops, and the next daemon continues the call
 }
 
-// A Call is one tool call. Sessions read its events and output at their own pace; it never waits
-// for them.
+// A Call is one tool call. Sessions read its events and output at their own pace; the call never waits for them.
 type Call struct {
-	ID      string // tool_call_id, unique per client only
+	ID      string // tool_call_id, unique per client and agent
 	Dialect message.Dialect
 
 	client  string
-	conn    string // owner of its slot; see queue
+	conn    string // connection that its slot counts for; see queue
 	program *message.Program
 	asker   func() message.Asker
-	dir     string           // of the connection; see Submission
+	dir     string           // directory of the connection; see Submission
 	near    string           // see Submission
 	limit   sandbox.Limit    // see Submission
-	seen    func(*Call, any) // see Dispatcher.Observe; nil for a call that never runs
-	of      *Call            // the call that began this background call; nil for others
+	seen    func(*Call, any) // see Dispatcher.Observe; nil if the call never runs
+	of      *Call            // parent of a background call; nil for others
 	key     Key
-	tool    string // canonical name; as requested if there is no such tool
+	tool    string // canonical name, or the requested name if there is no such tool
 	listed  bool   // the tool exists
 	hash    string // of tool and arguments
 	req     *message.Request
-	parts   int // of its item, with this one; 0: it is no part, or unknown
+	parts   int // number of parts of its item; 0: not a part, or unknown
 	asked   message.ToolCall
 	rec     journal.Key // zero until the call is recorded
 	born    time.Time
 	stop    context.CancelCauseFunc
-	linger  time.Duration // negative: unlimited
+	linger  time.Duration // time to live without watchers; negative: unlimited
 	input   *inbox
-	begun   chan struct{} // closed when its process runs, or the call has ended without one
-	ended   chan struct{} // closed with its return
+	begun   chan struct{} // closed when the call's process runs, or at its end
+	ended   chan struct{} // closed when it has returned
 
-	// Once the call lives, only its goroutine changes these.
-	workspace   *Workspace             // nil until enter finds it
-	leave       func()                 // releases workspace; nil if another call does
-	profile     string                 // sandbox that the policy requires
+	// Only the call's own goroutine changes these.
+	workspace   *Workspace             // nil before enter
+	leave       func()                 // releases workspace; nil if another call releases it
+	profile     string                 // sandbox profile required by the policy
 	approved    []string               // files that a person approved
 	opened      []policy.Effect        // reads and writes that a person approved
-	escalation  *escalation.Escalation // what that person added to the sandbox; closed with the call
-	pending     []any                  // events to emit once the call is recorded
-	edited      tools.Invocation       // runs instead of the requested call; nil: none
-	elsewhere   bool                   // another program carries it out; see tools.Traits
-	earlyCancel string                 // the name of its cancel, if it was cancelled before it was received, or ""
-	cancel      *cancelled             // set once it has run, if it was cancelled; else nil
-	known       *journal.Record        // its earlier record, if the journal had the call already; else nil
+	escalation  *escalation.Escalation // what a person added to the sandbox; closed with the call
+	pending     []any                  // events to emit after the call is recorded
+	edited      tools.Invocation       // runs instead of the requested call, if not nil
+	elsewhere   bool                   // another program executes it; see tools.Traits
+	earlyCancel string                 // name of a cancel that arrived before the call, or ""
+	cancel      *cancelled             // set after it has run, if it was cancelled
+	known       *journal.Record        // its record, if the journal already had the call
 	steps       []Step
 	keep        bool            // see Submission
-	kept        bool            // its record has what the next daemon needs to continue it
-	again       *journal.Record // its record, if an earlier daemon kept the call; else nil
-	joined      chan struct{}   // of such a call: closed, with mu held, when its client is back
-	resumed     chan struct{}   // of such a call: closed when it awaits approval again, or need not
-	lost        *refusal        // why the journal cannot record the call; else nil
+	kept        bool            // its record has what the next daemon needs
+	again       *journal.Record // its record, if an earlier daemon kept the call
+	joined      chan struct{}   // for kept calls: closed, with mu held, when the client has reconnected
+	resumed     chan struct{}   // for kept calls: closed when approval is requested again, or not needed
+	lost        *refusal        // why the call cannot be journaled
 
 	mu       sync.Mutex
-	events   []any // append-only; a Final is the last
+	events   []any // append-only; ends with a Final
 	capture  *spool.Capture
 	watchers map[*Watcher]struct{}
 	viewers  map[*Watcher]struct{} // see View
-	leaving  *time.Timer           // runs while there is no watcher
+	leaving  *time.Timer           // runs while there are no watchers
 	done     bool
 	progress progress
 }
 
 type progress struct {
 	state     string
-	position  int // in the queue
+	position  int // place in the queue, from 1
 	preview   string
 	pid       int
 	startedAt time.Time
 }
 
-// A Watcher is a session's attachment to a call.
+// A Watcher attaches a session to a call.
 type Watcher struct {
 	call *Call
 	wake func()
 }
 
-// Key identifies a call of any client. Weak generators repeat ids across agents.
+// Key identifies a call. Clients may use the same id for calls of different agents.
 type Key struct{ Client, Agent, ID string }
 
 // Key returns the call's key.
 func (c *Call) Key() Key { return c.key }
 
-// Client returns the call's origin, without the reasons that its arguments state.
+// Client returns where the call comes from, without the reasons stated in its arguments.
 func (c *Call) Client() message.Asker {
 	return message.Asker{Client: c.client, Program: c.program, AgentID: c.req.AgentID, ConversationID: c.req.ConversationID}
 }
 
-// MemoryBytes estimates an ended call's memory; 0 before its end.
+// MemoryBytes estimates the memory that an ended call uses. It returns 0 before the end.
 func (c *Call) MemoryBytes() int {
 	events := c.Events(0)
 	if len(events) == 0 {
@@ -124,28 +122,27 @@ func (c *Call) MemoryBytes() int {
 		n += 3 * len(final.Return.Result)
 	}
 	if capture := c.Capture(); capture != nil {
-		const most = 128 << 10 // head and tail of a stream
+		const most = 128 << 10 // limit for the head and tail of a stream
 		stdout, stderr, _ := capture.Totals()
 		n += int(min(stdout, most) + min(stderr, most) + min(stdout+stderr, most))
 	}
 	return n
 }
 
-// ToolName returns the requested name.
+// ToolName returns the name as requested; see Tool.
 func (c *Call) ToolName() string { return c.asked.Name }
 
-// Answer returns the message that answers the call in its dialect; nil if that is the return itself.
+// Answer returns the message that answers the call in its dialect, or nil if that is the return itself.
 func (c *Call) Answer(r message.ToolReturn) any {
 	req := *c.req
 	req.Item = ""
 	return req.Answer(r)
 }
 
-// BackgroundOf returns a background call's parent, or nil.
+// BackgroundOf returns the parent of a background call, or nil for other calls.
 func (c *Call) BackgroundOf() *Call { return c.of }
 
-// Watch adds a watcher. wake is called whenever there may be news, and at once if there is some. It
-// must not block.
+// Watch adds a watcher. wake is called whenever there may be news, and at once if there is any. It must not block.
 func (c *Call) Watch(wake func()) *Watcher {
 	w := &Watcher{call: c, wake: wake}
 	c.mu.Lock()
@@ -162,7 +159,7 @@ func (c *Call) Watch(wake func()) *Watcher {
 	return w
 }
 
-// View is Watch, but does not keep the call alive: its linger time runs while no one else watches.
+// View is Watch, but does not keep the call alive: without other watchers the call's linger time runs.
 func (c *Call) View(wake func()) *Watcher {
 	w := &Watcher{call: c, wake: wake}
 	c.mu.Lock()
@@ -174,21 +171,19 @@ func (c *Call) View(wake func()) *Watcher {
 	return w
 }
 
-// HasNews reports whether there is anything to read from the beginning.
+// HasNews reports whether the call has any events or output.
 func (c *Call) HasNews() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.hasNews()
 }
 
-// The caller holds mu.
 func (c *Call) hasNews() bool { return len(c.events) > 0 || c.capture != nil }
 
 // Call returns the watched call.
 func (w *Watcher) Call() *Call { return w.call }
 
-// Detach ends the attachment. A call without watchers is cancelled after its linger time. Detach may
-// be called again.
+// Detach removes the watcher. A call without watchers is cancelled after its linger time. Detach may be repeated.
 func (w *Watcher) Detach() {
 	c := w.call
 	c.mu.Lock()
@@ -204,26 +199,26 @@ func (w *Watcher) Detach() {
 	}
 }
 
-// Events returns the events from an index on. The slice must not be changed.
+// Events returns the events from an index on. The caller must not change the slice.
 func (c *Call) Events(from int) []any {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.events[from:len(c.events):len(c.events)]
 }
 
-// Capture returns the call's output, nil before it runs.
+// Capture returns the call's output, or nil before it runs.
 func (c *Call) Capture() *spool.Capture {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.capture
 }
 
-// Cancel stops the call; the return repeats the reason. It may come late or twice.
+// Cancel stops the call. Its return states the reason. Cancel may be repeated, and has no effect after the end.
 func (c *Call) Cancel(reason string) {
 	c.stop(&cancelled{shortened(reason, 500)})
 }
 
-// notify emits an event once the call is recorded: a duplicate receives only the recorded return.
+// notify emits an event, but not before the call is recorded: a duplicate receives only the recorded return.
 func (c *Call) notify(event any) {
 	if c.rec == 0 {
 		c.pending = append(c.pending, event)
@@ -256,7 +251,7 @@ func (c *Call) emit(event any) {
 	c.wakeAll()
 }
 
-// closeOnce closes a channel unless it is closed, for one goroutine at a time.
+// closeOnce closes a channel unless it is closed. It is not safe for concurrent use.
 func closeOnce(c chan struct{}) {
 	select {
 	case <-c:
@@ -275,7 +270,7 @@ func (c *Call) proceed(state string, change func(*progress)) {
 	}
 }
 
-// wakeAll wakes the watchers, which neither block nor call back.
+// wakeAll wakes watchers and viewers. wake must neither block nor use the call.
 func (c *Call) wakeAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

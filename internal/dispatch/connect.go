@@ -16,24 +16,24 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// askedAtOnce bounds a call's hosts that await approval at a time.
+// askedAtOnce limits how many hosts of one call await approval at a time.
 const askedAtOnce = 8
 
-// maxDecisions bounds a call's reported connection decisions. Beyond it, new hosts are denied.
+// maxDecisions limits the connection decisions reported for one call. Further hosts are denied.
 const maxDecisions = 4096
 
-// connections decides which hosts a running call may contact. Hosts judged with the call or listed
-// in the configuration need no question, unless a rule denies or asks.
+// connections decides which hosts a running call may contact. No approval is needed for hosts decided with the call,
+// unless a rule always asks, or for hosts in the configuration, unless a rule asks. Denials always apply.
 type connections struct {
 	d      *Dispatcher
 	call   *Call
 	inv    tools.Invocation
-	judged map[destination]bool // with the call
-	slots  chan struct{}        // one element per host that awaits approval
+	judged map[destination]bool // decided with the call
+	slots  chan struct{}        // one element per host awaiting approval
 
 	mu       sync.Mutex
 	asked    map[questionKey]*hostQuestion
-	count    int // of questions asked
+	count    int // number of questions
 	reported map[decisionKey]*decisionRecord
 }
 
@@ -43,13 +43,13 @@ type decisionKey struct {
 	action, rule string
 }
 
-// decisionRecord is a decision that is written once.
+// decisionRecord ensures that a decision is journaled once.
 type decisionRecord struct {
 	mu      sync.Mutex
 	written bool
 }
 
-// destination is a host and a port; 0 is any port.
+// destination is a host and a port; port 0 means any.
 type destination struct {
 	host string
 	port int
@@ -68,8 +68,7 @@ func (d *Dispatcher) connections(c *Call, inv tools.Invocation) *connections {
 	return n
 }
 
-// decide returns nil if the call may contact the host at one of the ports. It may wait for a
-// person.
+// decide returns nil if the call may contact the host at one of the ports. It may wait for approval.
 func (n *connections) decide(ctx context.Context, host string, ports []uint16) error {
 	for {
 		err := n.decideBy(ctx, n.d.rulesFor(n.call), host, ports)
@@ -106,8 +105,8 @@ func (n *connections) deny(v policy.Decision) error {
 	return n.report([]policy.Decision{v}, *saidBy("policy", v), errors.New(deniedByPolicy(v).text))
 }
 
-// revoked waits until a policy denies an existing connection, and returns why. One that asks does
-// not end it.
+// revoked waits until a policy denies an existing connection, and returns why. A policy that asks does not end the
+// connection.
 func (n *connections) revoked(ctx context.Context, host string, port uint16) error {
 	for {
 		rules := n.d.rulesFor(n.call)
@@ -124,7 +123,7 @@ func (n *connections) revoked(ctx context.Context, host string, port uint16) err
 	}
 }
 
-// judge decides one port. A person's yes for one host outweighs a rule that asks, not one that
+// judge decides on one port. An escalation for the host takes precedence over a rule that asks, but not over one that
 // denies.
 func (n *connections) judge(rules *rules, host string, port uint16) (v policy.Decision, by string) {
 	v = n.judgeRules(rules, host, port)
@@ -167,8 +166,8 @@ func contact(host string, port uint16) policy.Effect {
 	return e
 }
 
-// report journals a decision about ports of a host, sends it once, and returns why as a denial. A
-// connection waits until the decision that allows it is journaled.
+// report journals a decision about ports of a host once, emits it, and returns why as a denial. A connection waits
+// until the decision that allows it is journaled.
 func (n *connections) report(about []policy.Decision, said message.Decision, why error) error {
 	host := about[0].Effect.Host
 	if why != nil {
@@ -192,7 +191,6 @@ func (n *connections) report(about []policy.Decision, said message.Decision, why
 	return why
 }
 
-// recordOf returns the record of a decision; nil if there are too many.
 func (n *connections) recordOf(key decisionKey) *decisionRecord {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -1,7 +1,7 @@
-// Package dispatch takes each tool call from request to return.
+// Package dispatch handles each tool call from request to return.
 //
-// Only dispatch knows both the messages on the wire and the effects that policy judges. It
-// owns the calls, which live on the daemon's context; sessions attach to them.
+// It turns messages on the wire into the effects that policies decide on. It owns the calls, which outlive the
+// sessions that watch them.
 package dispatch
 
 import (
@@ -28,61 +28,61 @@ import (
 	"github.com/toold/toold/tools/spool"
 )
 
-// Options configure a Dispatcher. Redact, Recorded and Single are optional.
+// Options configures a Dispatcher. Redact, Recorded and Single are optional.
 type Options struct {
-	Registry   *tools.Registry // the tools by name; each workspace has its own
+	Registry   *tools.Registry // for names of tools; each workspace has its own registry
 	Workspaces Workspaces
 	Approvals  *approval.Queue[message.ApprovalRequest]
 	Journal    *journal.Journal
 	Log        *zap.Logger
-	SpoolDir   string // output files of calls, one directory each
-	// Kill ends a process tree left by a crashed daemon.
+	SpoolDir   string // one directory per call for its output files
+	// Kill ends the processes that a crashed daemon left.
 	Kill     func(identity string) (bool, error)
 	Limits   Limits
-	Redact   []string          // values that must not leave a call
+	Redact   []string          // secrets to mask in all that leaves a call
 	Recorded func(bytes int64) // receives the size of an ended call's output
-	// Single: the clients end with the Dispatcher, so it keeps and continues no calls.
+	// Single: the clients end with the Dispatcher, so it neither keeps calls nor continues those of earlier daemons.
 	Single bool
 }
 
-// Limits bound the calls. All are required.
+// Limits limits the calls. All fields are required.
 type Limits struct {
-	Concurrent      int // calls that run at once
-	PerConnection   int // of them, those of one connection
-	Waiting         int // calls that wait for a slot or a person
+	Concurrent      int // running calls
+	PerConnection   int // running calls of one connection
+	Waiting         int // calls that wait for a slot or for approval
 	Background      int // calls that continue after their return; 0: none
-	BackgroundEach  int // of them, those that one connection began
-	AskedHosts      int // that one running call may ask about; 0: none
+	BackgroundEach  int // background calls started by one connection
+	AskedHosts      int // hosts that one running call may request approval for; 0: none
 	ReturnBytes     int // of each stream, and of result, in a return
 	SpoolBytes      int64
-	Linger          time.Duration // a call's life after its last session left
+	Linger          time.Duration // how long a call runs without watching sessions
 	ApprovalTimeout time.Duration
 }
 
-// maxHeld bounds the arguments of unanswered calls in memory, in bytes.
+// maxHeld limits the size of the arguments of unanswered calls, in bytes.
 const maxHeld = 256 << 20
 
 // A Dispatcher runs calls. It is safe for concurrent use.
 type Dispatcher struct {
 	opt    Options
 	slots  *queue        // for running calls
-	builds chan struct{} // one element per call being parsed
+	builds chan struct{} // one element per call that is being analysed
 	seers  atomic.Pointer[[]func(*Call, any)]
 
 	mu           sync.Mutex
 	calls        map[Key]*Call // unanswered calls
-	waiting      int           // calls admitted and not yet running
+	waiting      int           // admitted calls that do not run yet
 	held         int64         // bytes of the arguments of calls
 	unsaved      map[journal.Key]unsaved
 	earlyCancels earlyCancels
 	audience     map[*listener]struct{}
-	memory       memory // remembered answers
+	memory       memory // answers remembered for conversations
 	lent         map[conversation]*lentLoopback
 	stopping     bool
-	wg           sync.WaitGroup // one per call in calls
+	wg           sync.WaitGroup // one for each call in calls
 }
 
-// New returns a Dispatcher. Shutdown ends it.
+// New returns a Dispatcher. The caller must call Shutdown.
 func New(opt Options) *Dispatcher {
 	if opt.Journal != nil {
 		opt.Journal.Redact(spool.Replacer(opt.Redact))
@@ -90,7 +90,7 @@ func New(opt Options) *Dispatcher {
 	d := &Dispatcher{
 		opt:   opt,
 		slots: newQueue(opt.Limits.Concurrent, opt.Limits.PerConnection),
-		// Parsing is CPU-bound, and a hostile script can need hundreds of megabytes.
+		// Analysis is CPU-bound, and a hostile script can need hundreds of megabytes.
 		builds:  make(chan struct{}, runtime.GOMAXPROCS(0)),
 		calls:   make(map[Key]*Call),
 		unsaved: make(map[journal.Key]unsaved), earlyCancels: make(earlyCancels), audience: make(map[*listener]struct{}), lent: make(map[conversation]*lentLoopback),
@@ -98,8 +98,8 @@ func New(opt Options) *Dispatcher {
 	return d
 }
 
-// Observe calls seen for each later event of any call, once watchers can read it. seen must not
-// block. Observe may be repeated.
+// Observe makes seen receive each later event of any call, after watchers can read it. seen must not block. Observe
+// may be called several times.
 func (d *Dispatcher) Observe(seen func(c *Call, event any)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -121,28 +121,28 @@ func (d *Dispatcher) seen(c *Call, event any) {
 	}
 }
 
-// Submission is a session's call.
+// Submission is a call that a session submits.
 type Submission struct {
-	Client  string           // token name: the scope of the call's id
-	Conn    string           // slots are assigned to connections in turn
-	Program *message.Program // or nil
-	Dir     string           // canonical; selects the workspace of calls that name no directory; "": the first
-	Near    string           // absolute path; its workspace, if it is in one, is that of a call that names no directory
+	Client  string           // token name; ids are unique per client and agent
+	Conn    string           // connection; free slots are assigned to connections in turn
+	Program *message.Program // may be nil
+	Dir     string           // canonical directory that selects the workspace; "": the default one
+	Near    string           // absolute path whose workspace, if any, takes precedence over Dir
 	Request *message.Request
 	Call    message.ToolCall
-	Limit   sandbox.Limit // the most that the client lets the call do
-	TooMany string        // if set, the session has too many calls, for this reason
-	Stopped *string       // if set, the client has cancelled what the call is part of, for this reason: it does not run
-	Keep    bool          // the client can repeat the call after a restart: until it begins, it outlives the Dispatcher
+	Limit   sandbox.Limit // restricts the call's sandbox further
+	TooMany string        // if set, why the session has too many calls
+	Stopped *string       // if set, the reason for which the client cancelled the item, so the call does not run
+	Keep    bool          // the client can repeat the call after a restart, so a call that has not started is kept
 	Wake    func()        // see Call.Watch
 }
 
-// Submit starts a call, or attaches to the same one if it runs or has ended. It does not block;
-// the Watcher's call has the events.
+// Submit starts a call, or attaches to the same call if it runs or has ended. It does not block. The events are those
+// of the Watcher's call.
 func (d *Dispatcher) Submit(s Submission) *Watcher {
 	c, ctx := d.newCall(s)
 	for _, id := range []string{c.ID, c.req.AgentID, c.req.ConversationID} {
-		if c.ID == "" || !message.IsID(id) { // the journal keeps it
+		if c.ID == "" || !message.IsID(id) { // the journal keeps the id
 			return refuse(c, s.Wake, message.MissingToolCallID.Errorf("the id %.80q is not 1 to %d bytes of printable text; nothing ran. Send the call with another", id, message.MaxID))
 		}
 	}
@@ -182,12 +182,12 @@ func (d *Dispatcher) Submit(s Submission) *Watcher {
 	}
 	d.mu.Unlock()
 	w := c.Watch(s.Wake)
-	// Ends when its return is journaled; Shutdown waits.
+	// Ends when the call's return is journaled; Shutdown waits.
 	go d.live(ctx, c, refused)
 	return w
 }
 
-// stoppingAnswer answers a call that comes while the Dispatcher stops: one that is recorded has its own return.
+// stoppingAnswer answers a call that arrives while the Dispatcher stops. A recorded call gets its own return.
 func (d *Dispatcher) stoppingAnswer(c *Call) Final {
 	rec, err := d.opt.Journal.FindAs(context.Background(), c.key.Client, c.key.Agent, c.key.ID)
 	switch {
@@ -208,7 +208,7 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 	if known {
 		canonical = name
 	}
-	// A call must not keep its whole frame in memory.
+	// The call must not keep its whole frame in memory.
 	req := *s.Request
 	req.Frame, req.Calls = nil, nil
 	s.Call.Arguments = bytes.Clone(s.Call.Arguments)
@@ -235,12 +235,10 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 
 const otherArguments = "belongs to a call with other arguments; use a new id for a new call"
 
-// refuseDuplicate answers a request that uses the id of another call.
 func refuseDuplicate(c *Call, wake func(), why string) *Watcher {
 	return refuse(c, wake, about(c.ID, message.DuplicateToolCall.Errorf("tool_call_id %q %s", c.ID, why)))
 }
 
-// refuse answers a request whose id is not its own.
 func refuse(c *Call, wake func(), e *message.Error) *Watcher {
 	c.seen = nil
 	w := c.Watch(wake)
@@ -248,7 +246,7 @@ func refuse(c *Call, wake func(), e *message.Error) *Watcher {
 	return w
 }
 
-// admit counts an unanswered call. The caller holds mu.
+// admit adds an unanswered call. The caller holds mu.
 func (d *Dispatcher) admit(c *Call) {
 	d.calls[c.key] = c
 	d.waiting++
@@ -256,7 +254,7 @@ func (d *Dispatcher) admit(c *Call) {
 	d.wg.Add(1)
 }
 
-// crowded returns why the call just admitted is one too many, or "". The caller holds mu.
+// crowded returns why the admitted call is one too many, or "". The caller holds mu.
 func (d *Dispatcher) crowded() string {
 	switch {
 	case d.waiting > d.opt.Limits.Waiting:
@@ -280,7 +278,7 @@ func (d *Dispatcher) notWaiting() {
 	d.waiting--
 }
 
-// Find returns unanswered calls, the oldest first. Empty client or id: any. The id of an item finds its running part.
+// Find returns unanswered calls, oldest first. Empty client or id means any. An item's id finds its current part.
 func (d *Dispatcher) Find(client, id string) []*Call {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -297,8 +295,8 @@ func (d *Dispatcher) Find(client, id string) []*Call {
 
 func (c *Call) named(id string) bool { return c.ID == id || c.req.Item == id }
 
-// Shutdown refuses new calls, stops running ones, and waits until each has its return or is kept
-// for the next daemon, or until ctx ends. Then it tries once more to record unsaved returns.
+// Shutdown refuses new calls, stops running ones, and waits until all have returned or are kept for the next daemon,
+// or until ctx ends. It then tries once more to journal unsaved returns.
 func (d *Dispatcher) Shutdown(ctx context.Context) error {
 	d.mu.Lock()
 	d.stopping = true
@@ -307,7 +305,7 @@ func (d *Dispatcher) Shutdown(ctx context.Context) error {
 	}
 	d.mu.Unlock()
 	drained := make(chan struct{})
-	// Ends with the last call, within its grace.
+	// Ends with the last call.
 	go func() { d.wg.Wait(); close(drained) }()
 	defer d.saveAll(ctx)
 	select {

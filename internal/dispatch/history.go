@@ -16,8 +16,8 @@ import (
 
 const historyPage = 500
 
-// History reads the calls since a time, the latest most (0: all), for testing policies. effects
-// returns what a call does.
+// History returns the calls received after since, for testing policies: the latest most calls, or all if most is 0.
+// effects returns the effects of a call.
 func History(ctx context.Context, log *journal.Journal, since time.Time, most int, effects func(tool string, arguments json.RawMessage) ([]policy.Effect, error)) (*check.History, error) {
 	var events []recorded
 	for before := journal.Key(0); most == 0 || len(events) < most; {
@@ -68,7 +68,7 @@ func eventOf(rec journal.Record) check.Event {
 	}
 }
 
-// edited reports whether a person changed the arguments, or that cannot be read.
+// edited reports whether a person changed the arguments, or true if the return cannot be read.
 func edited(rec journal.Record) bool {
 	if rec.Decision.By != "person" && rec.Decision.By != "beforehand" || len(rec.Result) == 0 {
 		return false
@@ -77,7 +77,7 @@ func edited(rec journal.Record) bool {
 	return err != nil || ret.Decision.IsEdited()
 }
 
-// CallText is a call in one line.
+// CallText returns a call as one line of text.
 func CallText(tool string, arguments json.RawMessage) string {
 	var a struct {
 		Command string `json:"command"`

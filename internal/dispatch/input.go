@@ -9,13 +9,13 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Bounds of the input that a command has not read, in bytes; each piece costs pieceCost more.
+// Limits of unread input per call, in bytes. Each piece counts pieceCost more.
 const (
 	maxUnread = 4 << 20
 	pieceCost = 256
 )
 
-// inbox contains a running call's input, and counts what is unread.
+// inbox holds a running call's unread input.
 type inbox struct {
 	pieces chan tools.Input
 
@@ -34,8 +34,8 @@ func newInbox() *inbox {
 	return &inbox{pieces: make(chan tools.Input, 64), unread: make(map[*piece]struct{})}
 }
 
-// Input passes input to the running command without blocking. notify, which may be nil and must not
-// block, is called when the command has the data, or with false when it will not have it.
+// Input passes input to the running command without blocking. notify, unless nil, is called with true when the command
+// has the data, or with false when it never will. It must not block.
 func (c *Call) Input(in tools.Input, notify func(taken bool)) *message.Error {
 	c.mu.Lock()
 	running := c.capture != nil && !c.done
@@ -55,7 +55,7 @@ func (c *Call) Input(in tools.Input, notify func(taken bool)) *message.Error {
 		return full(c.ID)
 	}
 	if len(in.Data) == 0 {
-		c.input.drop(p, true) // signals, sizes and EOF never wait
+		c.input.drop(p, true) // signals, sizes and EOF are not read by the command
 	}
 	return nil
 }
@@ -85,14 +85,13 @@ func (b *inbox) forget(p *piece) bool {
 	return true
 }
 
-// drop removes a piece and notifies its sender, once.
 func (b *inbox) drop(p *piece, taken bool) {
 	if b.forget(p) && p.notify != nil {
 		p.notify(taken)
 	}
 }
 
-// close notifies the senders of what the command did not read.
+// close notifies the senders of all unread input.
 func (b *inbox) close() {
 	b.mu.Lock()
 	b.closed = true

@@ -14,8 +14,8 @@ import (
 
 const endedShown = 100
 
-// List returns a client's unanswered calls ("": all clients'), the oldest first; with ended, after
-// the latest answered ones.
+// List returns a client's unanswered calls ("": of all clients), oldest first. With ended, the latest answered calls
+// precede them.
 func (d *Dispatcher) List(ctx context.Context, client string, ended bool) ([]message.CallInfo, error) {
 	calls := d.Find(client, "")
 	list := []message.CallInfo{}
@@ -72,7 +72,7 @@ func recordInfo(rec journal.Record) message.CallInfo {
 	return i
 }
 
-// startOf returns when an answered call began to run; the zero time if it did not.
+// startOf returns when an answered call started, or the zero time if it did not.
 func startOf(rec journal.Record) time.Time {
 	if rec.ErrorType == string(message.NotStartedAfterCrash) {
 		return time.Time{}
@@ -98,7 +98,7 @@ type Step struct {
 	From, To time.Time
 }
 
-// Steps in order, as far as reached.
+// Steps in order. A call may skip some.
 const (
 	StepJudge  = "judge"  // from receipt to the policy's decision
 	StepAsk    = "ask"    // awaiting approval
@@ -107,18 +107,18 @@ const (
 	StepRecord = "record" // writing the return
 )
 
-// stepped records a step that ends now. Only the call's goroutine uses it.
+// stepped records a step that ends now. Only the call's own goroutine calls it.
 func (c *Call) stepped(name string, from time.Time) {
 	c.steps = append(c.steps, Step{name, from, time.Now()})
 }
 
-// Steps returns an ended call's steps. Only functions of Observe that receive a Final may call it.
+// Steps returns an ended call's steps. Only functions passed to Observe may call it, for a Final.
 func (c *Call) Steps() []Step { return c.steps }
 
-// Received returns the arrival time.
+// Received returns when the call arrived.
 func (c *Call) Received() time.Time { return c.born }
 
-// Tool returns the canonical name, or "other": never a client's text.
+// Tool returns the canonical name, or "other" for an unknown tool, so that no text of a client appears in metrics.
 func (c *Call) Tool() string {
 	if !c.listed {
 		return "other"
@@ -126,7 +126,7 @@ func (c *Call) Tool() string {
 	return c.tool
 }
 
-// States counts the unanswered calls by state.
+// States returns the number of unanswered calls in each state.
 func (d *Dispatcher) States() map[string]int {
 	count := map[string]int{}
 	for _, c := range d.Find("", "") {

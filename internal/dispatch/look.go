@@ -12,14 +12,14 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Bounds of a Look: its duration and its reads, each of which its return lists.
+// Limits of a Look: its duration, and its number of reads, which its return lists.
 const (
 	lookTime  = time.Second
 	lookLines = 500
 )
 
-// A Look is a series of reads recorded as one call; each read is judged. Its intent is durable
-// before anything is sent. It ends with Close, after lookTime, or with read lookLines.
+// A Look is a series of reads recorded as one call; each read is decided separately. Its intent is durable before
+// anything is sent. It ends with Close, after lookTime, or after lookLines reads.
 type Look struct {
 	d       *Dispatcher
 	call    *Call
@@ -27,25 +27,25 @@ type Look struct {
 
 	mu    sync.Mutex
 	shut  bool
-	busy  sync.WaitGroup // one per read
+	busy  sync.WaitGroup // one for each read
 	lines []string
-	count int // of reads begun
+	count int // number of reads
 }
 
 // Errors of Look.At.
 var (
-	// ErrLookOver: the series has ended; begin another one.
+	// ErrLookOver means that the series has ended. The caller may begin another.
 	ErrLookOver = errors.New("the series of reads has ended")
-	// ErrAsks: a person must decide; submit the read as a call.
+	// ErrAsks means that a person must decide. The caller may submit the read as a call.
 	ErrAsks = errors.New("a person has to decide on this read")
 )
 
-// A LookError is why a path was not read.
+// A LookError says why a path was not read.
 type LookError struct{ Text string }
 
 func (e *LookError) Error() string { return e.Text }
 
-// Look begins a series with the call of its first read, which it does not carry out.
+// Look begins a series with the call of its first read, which is not executed.
 func (d *Dispatcher) Look(first Submission) (*Look, error) {
 	c, ctx := d.newCall(first)
 	d.mu.Lock()
@@ -68,7 +68,7 @@ func (d *Dispatcher) Look(first Submission) (*Look, error) {
 		refused = d.taken(c, rec, fresh, err)
 	}
 	if refused == nil {
-		if err := d.opt.Journal.Start(c.rec, "", ""); err != nil { // after a crash it may have read
+		if err := d.opt.Journal.Start(c.rec, "", ""); err != nil { // so that it counts as executed after a crash
 			refused = &refusal{message.InternalError, "the start of the reads cannot be journalled, so nothing was read: " + err.Error() + ". Ask the operator to look at the state directory (toold doctor)"}
 		}
 	}
@@ -106,7 +106,7 @@ func (l *Look) live(ctx context.Context, said *message.Decision) {
 	l.d.answer(l.call, outcome{decision: said, took: time.Since(l.call.born), result: tools.Result{Text: text}})
 }
 
-// Close ends the series. It may be repeated.
+// Close ends the series. It may be called repeatedly.
 func (l *Look) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,8 +121,7 @@ func (l *Look) Over() bool {
 	return l.shut
 }
 
-// At carries out one read-only call of the client. The error is ErrLookOver, ErrAsks or a
-// *LookError.
+// At executes one read-only call of the client. The error is ErrLookOver, ErrAsks or a *LookError.
 func (l *Look) At(sub Submission) (tools.Result, error) {
 	if !l.enter() {
 		return tools.Result{}, ErrLookOver

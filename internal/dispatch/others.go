@@ -14,7 +14,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// others are the other calls of the same client, agent and conversation.
+// others gives access to the other calls of the same client, agent and conversation.
 type others struct {
 	d  *Dispatcher
 	of *Call
@@ -86,7 +86,7 @@ func (c liveCall) startedAt() time.Time {
 	return c.progress.startedAt
 }
 
-// Changed returns a channel that closes at the next change.
+// Changed returns a channel that is closed at the next change, or nil after the end.
 func (c liveCall) Changed() <-chan struct{} {
 	select {
 	case <-c.ended:
@@ -114,7 +114,7 @@ func (c liveCall) Stop(reason string) <-chan struct{} {
 
 type endedCall struct {
 	status tools.CallStatus
-	output Recording // nil: none
+	output Recording // nil if there is none
 }
 
 func (d *Dispatcher) newEndedCall(rec journal.Record) endedCall {
@@ -136,7 +136,6 @@ func (d *Dispatcher) newEndedCall(rec journal.Record) endedCall {
 
 func (e endedCall) Status() tools.CallStatus { return e.status }
 
-// Changed returns nil: nothing changes any more.
 func (e endedCall) Changed() <-chan struct{} { return nil }
 
 func (e endedCall) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64) {
@@ -173,17 +172,17 @@ func endOf(ret *message.ToolReturn) string {
 	return cmp.Or(ret.Status, "no status")
 }
 
-// conversation scopes remembered answers and shared servers.
+// conversation is the scope of remembered answers and shared servers.
 type conversation struct{ client, agent, id string }
 
 type lentLoopback struct {
 	launch.Loopback
-	calls int // background calls
+	calls int // number of background calls
 }
 
-// loopback returns the servers of the conversation that a call may reach, and the name under which
-// it lends its own. An escalated or differently confined call gets none: its servers could pass its
-// access on.
+// loopback returns the servers of the conversation that a call may reach, and the name under which it shares its own.
+// A call with an escalation, profile or limit of its own gets none, because servers could pass its access on to
+// others.
 func (d *Dispatcher) loopback(c *Call) (l *launch.Loopback, lends string, giveBack func()) {
 	if c.escalation != nil || c.profile != "" || !c.limit.IsZero() {
 		return nil, "", func() {}

@@ -22,16 +22,16 @@ import (
 )
 
 type outcome struct {
-	refused  *refusal // nothing ran; or nil
+	refused  *refusal // set if nothing ran
 	result   tools.Result
 	capture  *spool.Capture
 	decision *message.Decision
 	took     time.Duration
 	cause    string // why the call was stopped
-	started  *Call  // the background call
+	started  *Call  // background call
 }
 
-// live takes a call through its life, until its return is journaled and sent.
+// live processes a call until its return is journaled and sent.
 func (d *Dispatcher) live(ctx context.Context, c *Call, refused *refusal) {
 	defer d.wg.Done()
 	defer c.stop(nil)
@@ -62,21 +62,21 @@ func (d *Dispatcher) answer(c *Call, out outcome) {
 	if c.earlyCancel != "" {
 		d.takeEarlyCancel(c)
 	}
-	// From here on the journal answers repeats.
+	// From here on repeats are answered from the journal.
 	d.forget(c)
 	hasEnded := final.Return != nil && final.Return.Ended()
 	isBefore := c.req.Item != "" && c.ID != partID(c.req.Item, c.parts)
-	if isBefore && c.cancel != nil && hasEnded { // the cancel came too late
-		d.CancelEarly(context.Background(), c.client, &c.key.Agent, c.req.Item) // the parts that follow
+	if isBefore && c.cancel != nil && hasEnded { // cancelled too late
+		d.CancelEarly(context.Background(), c.client, &c.key.Agent, c.req.Item) // cancels the remaining parts
 	}
 	c.emit(final)
-	runtime.Gosched() // to the goroutine that writes it to the client
+	runtime.Gosched() // lets the goroutine run that writes it to the client
 	if fresh {
-		d.logReturn(c, out, final.Return) // no one waits for it
+		d.logReturn(c, out, final.Return) // after emit, because the client does not wait for it
 	}
 }
 
-// process judges and runs the call. A tool's panic is this call's internal error.
+// process decides and runs the call. A panic of a tool becomes an internal error of this call.
 func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 	waits := true
 	started := func() {
@@ -121,8 +121,8 @@ func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 	return d.execute(ctx, c, inv, out)
 }
 
-// prepare lets an invocation prepare while the journal records the intent. ready waits for that, and
-// repeats its panic; drop waits and discards it, which does nothing once the call has run.
+// prepare lets an invocation prepare while the journal records the intent. ready waits for the preparation and repeats
+// its panic. drop waits and discards what was prepared, unless the call has used it.
 func (d *Dispatcher) prepare(ctx context.Context, c *Call, inv tools.Invocation) (ready, drop func()) {
 	p, ok := inv.(tools.Preparing)
 	if !ok || inv.Traits().Background {
@@ -131,7 +131,7 @@ func (d *Dispatcher) prepare(ctx context.Context, c *Call, inv tools.Invocation)
 	io := d.confinement(c)
 	done := make(chan struct{})
 	var panicked any
-	// Ends when all is ready; drop waits.
+	// Ends when the preparation does; drop waits.
 	go func() {
 		defer close(done)
 		defer func() {
@@ -159,8 +159,7 @@ func (d *Dispatcher) rescue(c *Call, out *outcome) {
 	out.refused = &refusal{message.InternalError, "a fault in toold ended the call; report it with the reference " + ref}
 }
 
-// awaitSlot waits for a slot, which the caller leaves, and notifies the watchers of the call's
-// position.
+// awaitSlot waits for a slot and notifies watchers of the call's position. The caller calls leave to release the slot.
 func (d *Dispatcher) awaitSlot(ctx context.Context, c *Call) (leave func(), refused *refusal) {
 	t := d.slots.enter(c.conn)
 	leave = func() { d.slots.leave(t) }
@@ -193,8 +192,8 @@ func (d *Dispatcher) awaitSlot(ctx context.Context, c *Call) (leave func(), refu
 	}
 }
 
-// takeSlot keeps a live call's slot. Shutdown stops calls one by one: a call that inherits a
-// stopped one's slot waits for mu until all are stopped, so that it counts as waiting.
+// takeSlot keeps the slot if the call is not stopped. Shutdown stops calls one by one under mu. A call that gets the
+// slot of a stopped one waits here until all are stopped, and so does not start.
 func (d *Dispatcher) takeSlot(ctx context.Context, leave func()) (func(), *refusal) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -215,7 +214,7 @@ func (d *Dispatcher) parse(ctx context.Context, c *Call) (tools.Invocation, *ref
 		}
 	}
 	inv, refused := d.build(ctx, c.workspace, c.asked)
-	if refused == nil && c.again != nil && inv.Traits().Elsewhere { // no program waits for the decision any more
+	if refused == nil && c.again != nil && inv.Traits().Elsewhere { // the program that would execute it is gone
 		refused = notStarted()
 	}
 	if refused == nil {
@@ -225,7 +224,7 @@ func (d *Dispatcher) parse(ctx context.Context, c *Call) (tools.Invocation, *ref
 	return inv, refused
 }
 
-// build builds an invocation, once admitted and before ctx ends. It records nothing.
+// build builds an invocation when one of the builds slots is free. It records nothing.
 func (d *Dispatcher) build(ctx context.Context, w *Workspace, asked message.ToolCall) (tools.Invocation, *refusal) {
 	select {
 	case d.builds <- struct{}{}:
@@ -253,18 +252,18 @@ func (d *Dispatcher) build(ctx context.Context, w *Workspace, asked message.Tool
 	return inv, nil
 }
 
-// spoolDir returns the directory for the output of a call, wherever the state directory was when it ran.
+// spoolDir returns the directory for the output of a call below the present state directory, which may have moved.
 func (d *Dispatcher) spoolDir(call journal.Key) string {
 	return filepath.Join(d.opt.SpoolDir, strconv.FormatInt(int64(call), 10))
 }
 
-// spool returns the directory for the output of a call; "" if the call is not recorded.
+// spool is spoolDir, but removes old output. It returns "" if the call is not recorded.
 func (d *Dispatcher) spool(c *Call) (dir string) {
 	if c.rec == 0 {
 		return ""
 	}
 	dir = d.spoolDir(c.rec)
-	// An existing directory belongs to another journal.
+	// An existing directory is a remnant of another journal.
 	if err := os.RemoveAll(dir); err != nil {
 		d.opt.Log.Warn("cannot remove old output", zap.String("call", c.ID), zap.Error(err))
 	}
@@ -275,7 +274,7 @@ func (d *Dispatcher) confinement(c *Call) tools.IO {
 	return tools.IO{Profile: c.profile, Limit: c.limit, Escalation: c.escalation, Approved: c.approved, Opened: c.opened, Policy: d.rulesFor(c).policy}
 }
 
-// execute runs the invocation. Everything before it has been journaled.
+// execute runs the invocation. Everything up to the intent has been journaled.
 func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation, out outcome) outcome {
 	dir := d.spool(c)
 	out.capture = spool.NewCapture(spool.Options{Dir: dir, SpoolBytes: d.opt.Limits.SpoolBytes, Redact: d.opt.Redact, Call: c.ID})
@@ -312,7 +311,7 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 	return out
 }
 
-// run runs an invocation. It records before that it may have effects, unless the invocation does.
+// run runs an invocation. It first records that the call may have effects, unless the invocation does so itself.
 func (d *Dispatcher) run(ctx context.Context, c *Call, inv tools.Invocation, io tools.IO) tools.Result {
 	if _, itself := inv.(tools.Preparing); !itself && c.rec != 0 {
 		if err := d.starting(c, "", ""); err != nil {
@@ -322,7 +321,7 @@ func (d *Dispatcher) run(ctx context.Context, c *Call, inv tools.Invocation, io 
 	return inv.Execute(ctx, io)
 }
 
-// starting records that a call, and its parent, may have effects from now on.
+// starting records that a call and its parent may have effects from now on.
 func (d *Dispatcher) starting(c *Call, process, dir string) (err error) {
 	if c.of != nil {
 		err = d.opt.Journal.Start(c.of.rec, "", "")

@@ -5,14 +5,15 @@ import (
 	"sync"
 )
 
-// queue assigns the slots of running calls, at most each to one owner. A free slot goes to the next owner's first call.
+// queue assigns slots to running calls, at most each to one owner. A free slot goes to the first call of the next
+// owner.
 type queue struct {
 	each int
 
 	mu    sync.Mutex
 	free  int
-	lines map[string]*line // owners that have a slot or wait for one
-	turns []*line          // those that wait, the next one first
+	lines map[string]*line // owners that have or want a slot
+	turns []*line          // owners that want a slot, next one first
 }
 
 type line struct {
@@ -21,10 +22,10 @@ type line struct {
 	waiting []*ticket
 }
 
-// ticket is a claim to a slot. The holder leaves once, with or without it.
+// ticket is a claim to a slot. Its holder calls leave once, whether or not it got the slot.
 type ticket struct {
 	line  *line
-	ready chan struct{} // closed when it has its slot
+	ready chan struct{} // closed when the slot is assigned
 }
 
 func newQueue(places, each int) *queue {
@@ -48,7 +49,6 @@ func (q *queue) enter(owner string) *ticket {
 	return t
 }
 
-// grant assigns free slots. The caller holds mu.
 func (q *queue) grant() {
 	for i := 0; q.free > 0 && i < len(q.turns); {
 		l := q.turns[i]
@@ -86,7 +86,7 @@ func (q *queue) leave(t *ticket) {
 	q.grant()
 }
 
-// position returns a call's place in the queue; 0: it has a slot.
+// position returns a call's place in the queue, from 1, or 0 if it has a slot.
 func (q *queue) position(t *ticket) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -79,7 +79,7 @@ func journalOutcome(ret message.ToolReturn, out outcome) journal.Outcome {
 	return o
 }
 
-// Delivered records that a call's return was written to a client. It is called once for each.
+// Delivered records that a call's return was written to a client. It does not block.
 func (d *Dispatcher) Delivered(c *Call) {
 	if c.rec == 0 {
 		return
@@ -99,16 +99,16 @@ func building(ret message.ToolReturn) journal.Builder {
 	}
 }
 
-// Recording is a call's output: live, or from its files.
+// Recording is a call's output, live or from its files.
 type Recording interface {
-	// ReadAt reads at most most bytes from an offset, or from the next one that is kept. eof: no more
-	// follow.
+	// ReadAt reads up to most bytes from an offset or, if that is no longer kept, from the next kept one. eof means
+	// that no more bytes follow.
 	ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64, eof bool)
-	// Total returns the stream's size so far, kept or not.
+	// Total returns the stream's size so far, including bytes that are no longer kept.
 	Total(s tools.Stream) int64
 }
 
-// Recording returns the output so far, nil before it runs.
+// Recording returns the output so far, or nil before the call runs.
 func (c *Call) Recording() Recording {
 	if capture := c.Capture(); capture != nil {
 		return running{capture}
@@ -116,7 +116,7 @@ func (c *Call) Recording() Recording {
 	return nil
 }
 
-// OpenRecording opens an answered call's output.
+// OpenRecording opens the recorded output of an answered call.
 func (d *Dispatcher) OpenRecording(rec journal.Record) (Recording, *message.Error) {
 	if rec.SpoolDir == "" {
 		return nil, message.NotFound.Errorf("this call started no command, so it left no output; its answer is in its return")
@@ -148,7 +148,7 @@ func (r running) Total(s tools.Stream) int64 {
 
 type past struct {
 	spool  *spool.Spool // nil if the call printed nothing
-	totals [2]int64     // from the return, or zero
+	totals [2]int64     // from the return; zero if unknown
 }
 
 func (e *past) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64, eof bool) {
@@ -159,7 +159,7 @@ func (e *past) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from in
 	return p, offset, offset+int64(len(p)) >= e.spool.Size(s)
 }
 
-// Total returns the count in the return, or the size of the files if that is larger, as after a crash.
+// Total returns the size in the return or, if larger, that of the files, for instance after a crash.
 func (e *past) Total(s tools.Stream) int64 {
 	counted := [...]int64{e.totals[0], e.totals[1], e.totals[0] + e.totals[1]}[s]
 	if e.spool == nil {

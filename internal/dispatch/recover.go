@@ -17,16 +17,16 @@ import (
 	"github.com/toold/toold/tools/spool"
 )
 
-// asksWithin bounds Recover's wait for questions: a broken workspace must not block the start.
+// asksWithin limits how long Recover waits for approval requests, so that a broken workspace does not block the start.
 const asksWithin = 30 * time.Second
 
-// Recover restores earlier daemons' early cancels and open calls. Kept calls continue when their
-// client is back; their questions can be answered when Recover returns, unless ctx ended. Others
-// are killed and get their one return, which a repeat of their id receives. Call it once, before any call is submitted.
+// Recover restores early cancels and open calls of earlier daemons. Kept calls continue when their client has
+// reconnected; their approval requests exist when Recover returns, unless ctx ended. Processes of the others are killed
+// and returns journaled, which repeated calls receive. It must be called once, before any call is submitted.
 func (d *Dispatcher) Recover(ctx context.Context) error {
 	asked, cancel := context.WithTimeout(ctx, asksWithin)
 	defer cancel()
-	ctx = context.WithoutCancel(ctx) // a signal must leave none unanswered
+	ctx = context.WithoutCancel(ctx) // a signal must not leave calls unanswered
 	d.mu.Lock()
 	d.earlyCancels = d.opt.Journal.Fences()
 	d.mu.Unlock()
@@ -64,7 +64,7 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 	return nil
 }
 
-// recover returns one call of a crashed daemon. alive is why its process may live; else nil.
+// recover journals the return of one call of a crashed daemon. alive is why its process may still run, or nil.
 func (d *Dispatcher) recover(ctx context.Context, rec journal.Record, alive error) error {
 	r := *notStarted()
 	switch {
@@ -93,7 +93,6 @@ func notStarted() *refusal {
 	return &refusal{message.NotStartedAfterCrash, "toold was stopped before this call started; nothing of it ran. Send it again with the same id: it runs then"}
 }
 
-// kept is what another daemon needs to continue a call, besides its record.
 type kept struct {
 	Program *message.Program `json:"program,omitempty"`
 }
@@ -106,12 +105,11 @@ func (c *Call) keeping() string {
 	return string(text)
 }
 
-// waits reports whether a kept call has not begun.
 func waits(r *journal.Record) bool {
 	return r.Kept != "" && slices.Contains([]journal.State{journal.Received, journal.Waiting, journal.Decided}, r.State)
 }
 
-// goOn continues an earlier daemon's call, by the current policy; nil if it cannot.
+// goOn continues an earlier daemon's call with the current policy. It returns nil if that is impossible.
 func (d *Dispatcher) goOn(ctx context.Context, rec journal.Record) *Call {
 	arguments, err := d.opt.Journal.Arguments(ctx, rec.Key)
 	var k kept
@@ -145,28 +143,28 @@ func (d *Dispatcher) goOn(ctx context.Context, rec journal.Record) *Call {
 	d.mu.Lock()
 	d.admit(c)
 	d.mu.Unlock()
-	// As in Submit.
+	// Ends as in Submit.
 	go d.live(life, c, nil)
 	d.opt.Log.Info("goes on with a call of the last run", zap.String("call", rec.ID), zap.String("state", string(rec.State)))
 	return c
 }
 
-// resumes marks that a kept call awaits approval again, or need not.
+// resumes marks that a kept call has requested approval again, or needs none.
 func (c *Call) resumes() {
 	if c.joined != nil {
 		closeOnce(c.resumed)
 	}
 }
 
-// rejoined marks that a kept call has a watcher. The caller holds mu.
+// rejoined records that a kept call has a watcher. The caller holds mu.
 func (c *Call) rejoined() {
 	if c.joined != nil && len(c.watchers) == 1 {
 		closeOnce(c.joined)
 	}
 }
 
-// awaitClient waits until the client of a kept call is back: it may have received a return that could
-// not be recorded, and would not expect the call to run.
+// awaitClient waits until the client of a kept call has reconnected. The client may have received a return that could
+// not be journaled, and would not expect the call to run.
 func (c *Call) awaitClient(ctx context.Context) *refusal {
 	if c.joined == nil {
 		return nil
@@ -180,7 +178,7 @@ func (c *Call) awaitClient(ctx context.Context) *refusal {
 	}
 }
 
-// askedAt returns when a person was first asked about the call.
+// askedAt returns when approval of the call was first requested.
 func (c *Call) askedAt() time.Time {
 	if c.again != nil && c.again.State == journal.Waiting {
 		return c.again.DecidedAt
@@ -188,7 +186,7 @@ func (c *Call) askedAt() time.Time {
 	return time.Now()
 }
 
-// approvalID is the same after a restart.
+// approvalID returns an id that does not change with a restart.
 func (c *Call) approvalID() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %q %q", c.rec, c.key.Client, c.key.Agent, c.key.ID))
 	return fmt.Sprintf("approval-%x", sum[:16])

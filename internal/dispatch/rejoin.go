@@ -10,7 +10,7 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Rejoin attaches to a running call, or replays an ended one's return; otherwise the event is an
+// Rejoin attaches to an unanswered call, or replays the return of an answered one. Otherwise the only event is an
 // error. wake is as for Watch.
 func (d *Dispatcher) Rejoin(key Key, wake func()) *Watcher {
 	d.mu.Lock()
@@ -22,7 +22,7 @@ func (d *Dispatcher) Rejoin(key Key, wake func()) *Watcher {
 	return c.Watch(wake)
 }
 
-// Knows reports whether a call may have come before.
+// Knows reports whether a call may have been received before.
 func (d *Dispatcher) Knows(key Key) bool {
 	d.mu.Lock()
 	c := d.calls[key]
@@ -46,7 +46,6 @@ func (d *Dispatcher) endedAs(key Key) *Call {
 	return c
 }
 
-// ended returns a call of the journal with its return; nil if that cannot be read.
 func (d *Dispatcher) ended(rec journal.Record) *Call {
 	ret := d.returnOf(rec)
 	if ret == nil {
@@ -69,7 +68,7 @@ func (d *Dispatcher) quietCall(dialect message.Dialect, client, agent string, as
 	return c
 }
 
-// returnOf returns the return of a recorded call, saved or not; nil without one.
+// returnOf returns the return of a recorded call, journaled or not, or nil.
 func (d *Dispatcher) returnOf(rec journal.Record) *message.ToolReturn {
 	if len(rec.Result) == 0 {
 		ret, saved := d.save(context.Background(), rec.Key)

@@ -15,22 +15,22 @@ import (
 	"github.com/toold/toold/policy/check"
 )
 
-// Values of approval.Verdict.Remember.
+// Values of approval.Verdict.Remember that write no rule.
 const (
 	onceOnly       = "once"
 	inConversation = "conversation"
 )
 
-// Bounds of the calls on which proposed rules are tested.
+// Limits of the calls on which proposed rules are tried.
 const (
 	triedCalls = 200
 	triedSince = 30 * 24 * time.Hour
 )
 
-// memory contains the answers that apply to a conversation, until the daemon ends.
+// memory has the answers that apply to a conversation until the daemon ends.
 type memory struct {
 	mu      sync.Mutex
-	answers map[conversation]map[string]earlier // by what they allow; see keyOfEffect
+	answers map[conversation]map[string]earlier // by effect; see keyOfEffect
 }
 
 type earlier struct{ approval, person string }
@@ -51,7 +51,7 @@ func (m *memory) add(of conversation, keys []string, by earlier) {
 	}
 }
 
-// covers reports whether answers allow all of the keys, and returns the one for the last.
+// covers reports whether the answers allow all keys, and returns the answer for the last key.
 func (m *memory) covers(of conversation, keys []string) (by earlier, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,8 +67,8 @@ func (c *Call) conversation() conversation {
 	return conversation{c.client, c.req.AgentID, c.req.ConversationID}
 }
 
-// askedKeys returns what a yes allows: each effect for which the policy asks. ok is false if it
-// cannot apply to later calls.
+// askedKeys returns the keys of the effects for which the policy asks. ok is false if an approval of them cannot apply
+// to later calls.
 func askedKeys(p *policy.Policy, c *Call, effects []policy.Effect) (keys []string, ok bool) {
 	if p.Decide(effects).Always {
 		return nil, false
@@ -90,8 +90,8 @@ func askedKeys(p *policy.Policy, c *Call, effects []policy.Effect) (keys []strin
 	return keys, len(keys) > 0
 }
 
-// keyOfEffect returns the same key for equal effects. Opaque effects and writes only equal those of
-// the same call: an effect does not include the content.
+// keyOfEffect returns the same key for equal effects. Effects that do not show all they do, such as writes and opaque
+// ones, get a key that only the same call has.
 func keyOfEffect(c *Call, e policy.Effect) (string, error) {
 	e.Source = ""
 	text, err := json.Marshal(e)
@@ -100,7 +100,7 @@ func keyOfEffect(c *Call, e policy.Effect) (string, error) {
 	if unseen || e.Unknown || dynamic {
 		text = fmt.Appendf(text, " in %s %q", c.hash, c.dir)
 	}
-	if c.elsewhere { // an answer for the sandbox does not apply without it
+	if c.elsewhere { // an approval for the sandbox does not apply without it
 		text = append(text, " elsewhere"...)
 	}
 	return c.workspace.opt.Root + "\x00" + string(text), err
@@ -122,12 +122,12 @@ func (d *Dispatcher) remembered(q question) *message.Decision {
 	return &said
 }
 
-// special reports whether an answer is not about the call as the agent sent it.
+// special reports whether an answer changes the call that the agent sent.
 func special(v approval.Verdict) bool {
 	return v.Arguments != "" || v.Escalation != (approval.Escalation{})
 }
 
-// remember stores a yes for the conversation, if the person or the policy wants that.
+// remember stores an approval for the conversation if the person or the policy requests that.
 func (d *Dispatcher) remember(q question, v approval.Verdict) {
 	byPolicy := v.Remember == "" && q.rules.policy.OncePerConversation() && !v.Before
 	if v.Remember != inConversation && !byPolicy || special(v) {
@@ -198,7 +198,7 @@ func textsOf(calls []check.Past) (texts []string) {
 	return texts
 }
 
-// offered returns how the policy file remembers an answer, or nil. The error says why it cannot.
+// offered returns the offer that an answer selects, or nil for none. The error says why it cannot be remembered.
 func (d *Dispatcher) offered(q question, v approval.Verdict) (*check.Offer, error) {
 	switch {
 	case v.Remember == "" || v.Remember == onceOnly:

@@ -18,8 +18,8 @@ import (
 	"github.com/toold/toold/tools/spool"
 )
 
-// conclude journals the return. An unjournaled one is sent anyway: every call is answered. fresh:
-// the return is new and the call's own.
+// conclude journals the return. If that fails, the return is sent anyway, because every call is answered. fresh means
+// that the return is new and belongs to this call.
 func (d *Dispatcher) conclude(c *Call, out outcome) (f Final, fresh bool) {
 	ret := d.makeReturn(c, out)
 	var err error
@@ -32,7 +32,7 @@ func (d *Dispatcher) conclude(c *Call, out outcome) (f Final, fresh bool) {
 	case c.lost != nil:
 		lost := outcome{refused: c.lost}
 		ret := d.makeReturn(c, lost)
-		if c.rec != 0 { // a repeat finds the call
+		if c.rec != 0 { // so that a repeat gets this return
 			d.keepUnsaved(c.rec, unsaved{ret, journalOutcome(ret, lost)})
 		}
 		return Final{Return: &ret}, false
@@ -88,7 +88,6 @@ func (d *Dispatcher) makeReturn(c *Call, out outcome) message.ToolReturn {
 	return ret.Complete()
 }
 
-// optional returns nil, JSON's null, for "".
 func optional[T ~string](s T) *T {
 	if s == "" {
 		return nil
@@ -129,7 +128,7 @@ func (d *Dispatcher) addResult(ret *message.ToolReturn, c *Call, res tools.Resul
 func (d *Dispatcher) addOutput(ret *message.ToolReturn, out outcome) {
 	limit := d.opt.Limits.ReturnBytes
 	head := spool.Redact(out.result.Text, d.opt.Redact)
-	if out.capture == nil { // it continues in the background
+	if out.capture == nil { // the call continues in the background
 		ret.Result = head
 		return
 	}
@@ -139,7 +138,7 @@ func (d *Dispatcher) addOutput(ret *message.ToolReturn, out outcome) {
 	}
 	if ret.StdoutBytes+ret.StderrBytes == 0 {
 		ret.Result = head
-		if head == "" && ret.File == nil { // of a file that is its content
+		if head == "" && ret.File == nil { // the content of a file is the output
 			ret.Result = "(no output)"
 		}
 		return
@@ -149,7 +148,7 @@ func (d *Dispatcher) addOutput(ret *message.ToolReturn, out outcome) {
 	ret.Stdout, ret.Stderr = []string{string(stdout)}, []string{string(stderr)}
 	both, cut := out.capture.Text(tools.Combined, limit)
 	ret.Truncated = cutOut || cutErr || cut
-	text := spool.Redact(display.Clean(both), d.opt.Redact) // erasing may have joined the parts of a secret
+	text := spool.Redact(display.Clean(both), d.opt.Redact) // Clean may have joined the parts of a secret
 	if head != "" {
 		text = head + "\n" + text
 	}
@@ -180,7 +179,7 @@ func (d *Dispatcher) logReturn(c *Call, out outcome, ret *message.ToolReturn) {
 	d.opt.Log.Info("call returned", fields...)
 }
 
-// hidden masks the secrets in a text that a running program chose, as in its output.
+// hidden masks secrets in a text that a running program chose.
 func (d *Dispatcher) hidden(text string) string {
 	return string(redact.Mask([]byte(spool.Redact(text, d.opt.Redact))))
 }
@@ -200,7 +199,7 @@ func (d *Dispatcher) sandboxOf(c *Call, r sandbox.Report) message.Sandbox {
 
 const maxDenialText = 1024
 
-// wireDenial redacts a denial: its target may be a program's output.
+// wireDenial redacts a denial, whose target may come from a program's output.
 func (d *Dispatcher) wireDenial(n sandbox.Denial) message.Denial {
 	show := func(text string) string {
 		return shortened(display.Line(d.hidden(text)), maxDenialText)
@@ -212,16 +211,16 @@ func (d *Dispatcher) wireDenial(n sandbox.Denial) message.Denial {
 
 const (
 	saveEvery  = 5 * time.Minute
-	maxUnsaved = 1000 // returns
+	maxUnsaved = 1000 // maximum number of returns
 )
 
-// unsaved is a return that could not be journaled: the disk was full.
+// unsaved is a return that could not be journaled, for instance because the disk was full.
 type unsaved struct {
 	ret     message.ToolReturn
 	outcome journal.Outcome
 }
 
-// SaveReturns journals unsaved returns, now and periodically until ctx ends.
+// SaveReturns journals unsaved returns, at once and periodically until ctx ends.
 func (d *Dispatcher) SaveReturns(ctx context.Context) {
 	tick := time.NewTicker(saveEvery)
 	defer tick.Stop()
@@ -268,7 +267,7 @@ func (d *Dispatcher) save(ctx context.Context, k journal.Key) (*message.ToolRetu
 		return nil, false
 	}
 	seq, err := d.opt.Journal.Finish(context.WithoutCancel(ctx), k, u.outcome, building(u.ret))
-	recorded := errors.Is(err, journal.ErrState) // before, or by another daemon
+	recorded := errors.Is(err, journal.ErrState) // recorded earlier, or by another daemon
 	if err != nil && !recorded {
 		return &u.ret, false
 	}
@@ -277,19 +276,19 @@ func (d *Dispatcher) save(ctx context.Context, k journal.Key) (*message.ToolRetu
 	delete(d.unsaved, k)
 	d.mu.Unlock()
 	if recorded {
-		return nil, true // the one in the journal counts
+		return nil, true // the journaled return takes precedence
 	}
 	return &u.ret, true
 }
 
-// withoutReturn answers the repeat of a call that ended without a recorded return.
+// withoutReturn answers a repeated call that has no journaled return.
 func (d *Dispatcher) withoutReturn(c *Call, rec journal.Record) Final {
 	if ret, _ := d.save(context.Background(), rec.Key); ret != nil {
 		again := *ret
 		again.Replayed = true
 		return Final{Return: &again}
 	}
-	// SaveReturns may just have recorded it.
+	// SaveReturns may have journaled it meanwhile.
 	if now, err := d.opt.Journal.FindAs(context.Background(), c.key.Client, c.key.Agent, c.key.ID); err == nil && len(now.Result) > 0 {
 		return d.replay(c, now)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Causes for which a call is stopped, besides cancelled. Each becomes an error_type and a cause.
+// Causes of stopped calls, besides cancelled. Each becomes an error_type and a cause.
 var (
 	errClientGone = errors.New("the client went away and did not come back")
 	errShutdown   = errors.New("toold is stopping")
@@ -79,7 +79,7 @@ type refusal struct {
 	text string
 }
 
-// deniedByPolicy names the rule; the decision's reason says why and what to do.
+// deniedByPolicy returns the refusal for a denial. The decision's reason says why, and what to do.
 func deniedByPolicy(d policy.Decision) *refusal {
 	text := fmt.Sprintf("denied by rule %s (%s). %s", d.Rule, d.Source, d.Reason)
 	if part := strings.TrimSpace(d.Effect.Source); part != "" && !strings.Contains(d.Reason, part) {
@@ -94,7 +94,7 @@ func deniedByPerson(v approval.Verdict, rule string) *refusal {
 
 const maxEarlyCancels = 1024
 
-// earlyCancels are names of the calls that were cancelled before they were received, by client, oldest first.
+// earlyCancels has the names of calls that were cancelled before they arrived, by client, oldest first.
 type earlyCancels map[string][]string
 
 func (f earlyCancels) add(client, name string) {
@@ -105,7 +105,6 @@ func (f earlyCancels) add(client, name string) {
 	f[client] = names
 }
 
-// first returns the first of some names that was cancelled; "" if none was.
 func (f earlyCancels) first(client string, names ...string) string {
 	for _, name := range names {
 		if slices.Contains(f[client], name) {
@@ -121,14 +120,14 @@ func (f earlyCancels) remove(client, name string) {
 	}
 }
 
-// fence is the name of the early cancel of the call with an id of this call's agent.
+// fence returns the name of an early cancel of an id for this call's agent.
 func (d *Dispatcher) fence(c *Call, id string) string {
 	return d.opt.Journal.FenceName(&c.key.Agent, id)
 }
 
-// CancelEarly cancels a call of an agent that has not arrived, or the parts of an item that have not: they will not run.
-// No agent, nil, means those that have begun the item, else every one. It returns false if the id is used already, or the
-// cancel cannot be recorded.
+// CancelEarly cancels a call of an agent before it arrives, or the parts of an item that have not arrived. If agent is
+// nil, it means the agents that have begun the item or, if there are none, all. It returns false if the id is already
+// used, or if the cancel cannot be recorded.
 func (d *Dispatcher) CancelEarly(ctx context.Context, client string, agent *string, id string) (cancelled bool) {
 	ctx = context.WithoutCancel(ctx)
 	agents := []*string{agent}
@@ -154,7 +153,7 @@ func (d *Dispatcher) cancelEarly(client string, agent *string, id string) {
 	for _, c := range d.calls {
 		isAgent := agent == nil || c.key.Agent == *agent
 		if isAgent && c.named(id) && c.client == client {
-			c.Cancel("") // it was received meanwhile
+			c.Cancel("") // it arrived meanwhile
 		}
 	}
 	if name := d.opt.Journal.FenceName(agent, id); !slices.Contains(d.earlyCancels[client], name) {
@@ -162,7 +161,7 @@ func (d *Dispatcher) cancelEarly(client string, agent *string, id string) {
 	}
 }
 
-// beganItem returns the agents of a client that have begun an item; nil alone if none has.
+// beganItem returns the agents of a client that have begun an item, or one nil if there are none.
 func (d *Dispatcher) beganItem(ctx context.Context, client, item string) (agents []*string) {
 	parts, err := d.opt.Journal.Select(ctx, journal.CallQuery{ID: partID(item, 1)})
 	if err != nil {
@@ -179,9 +178,9 @@ func (d *Dispatcher) beganItem(ctx context.Context, client, item string) (agents
 	return agents
 }
 
-// takeEarlyCancel removes the cancel of an answered call, unless it still has a call to stop: the answer is unrecorded, so
-// the call may be repeated, or it is an earlier part of the cancelled item, which ran before, or another call than that, or
-// the cancel is of every agent's call.
+// takeEarlyCancel removes the cancel of an answered call, unless other calls may still need it: the answer is not
+// recorded, so the call may be repeated; the answer is that of another call, or of an earlier part of the cancelled
+// item; or the cancel is for all agents.
 func (d *Dispatcher) takeEarlyCancel(c *Call) {
 	ofEvery := c.earlyCancel == c.ID || c.earlyCancel == c.req.Item
 	isKnown := c.known != nil && (c.known.ID != c.ID || c.earlyCancel != d.fence(c, c.ID))

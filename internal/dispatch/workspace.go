@@ -18,29 +18,29 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Workspace is what the calls in one directory share.
+// Workspace is the policy, tools and sandbox that the calls in one directory share.
 type Workspace struct {
 	opt   WorkspaceOptions
 	rules atomic.Pointer[rules]
 }
 
-// WorkspaceOptions describe a Workspace. Listed, Profile, Escalation and Remember are optional.
+// WorkspaceOptions configures a Workspace. Listed, Profile, Escalation and Remember are optional.
 type WorkspaceOptions struct {
 	Root     string          // canonical
-	Registry *tools.Registry // the same tools in every workspace
+	Registry *tools.Registry // has the same tools in every workspace
 	Policy   *policy.Policy
-	// Listed reports the hosts that running calls may contact without a question, unless a rule asks
-	// or denies.
+	// Listed reports whether running calls may contact a host without approval, unless a rule asks or denies.
 	Listed func(host string, port uint16) bool
-	// Profile is the configured sandbox; Escalation limits what people may add for one
-	// call: its zero value allows nothing.
+	// Profile is the configured sandbox. Escalation limits what people may add for one call; its zero value allows
+	// nothing.
 	Profile    sandbox.Profile
 	Escalation escalation.Limits
-	// Remember returns what changes the user's policy file for a person who approved a call; nil: there is none.
+	// Remember returns the function that changes the user's policy file for a person who approved a call, or nil if
+	// there is no such file.
 	Remember func() func(changes []policy.Change, person, call string) error
 }
 
-// NewWorkspace returns a workspace.
+// NewWorkspace returns a Workspace.
 func NewWorkspace(o WorkspaceOptions) *Workspace {
 	if o.Remember == nil {
 		o.Remember = func() func([]policy.Change, string, string) error { return nil }
@@ -50,22 +50,22 @@ func NewWorkspace(o WorkspaceOptions) *Workspace {
 	return w
 }
 
-// SetPolicy replaces the policy. Running calls keep theirs; waiting ones are judged again.
+// SetPolicy replaces the policy. Waiting calls are decided again. Running ones keep theirs, except for connections.
 func (w *Workspace) SetPolicy(p *policy.Policy) {
 	old := w.rules.Swap(&rules{policy: p, replaced: make(chan struct{})})
 	close(old.replaced)
 }
 
-// Workspaces finds a call's workspace.
+// Workspaces finds the workspace of a call.
 type Workspaces interface {
-	// Use returns the workspace of a canonical path, "" the default one, until release is called.
-	// It fails with *workspaces.UnregisteredError if there is none.
+	// Use returns the workspace of a canonical path, or the default one for "". It remains usable until release is
+	// called. The error is a *workspaces.UnregisteredError if there is none.
 	Use(ctx context.Context, dir string) (w *Workspace, release func(), err error)
 }
 
-// enter finds the call's workspace and keeps it open: that of the absolute path it names, else its
-// connection's. What the call names must not lead into another one, and no command runs outside all
-// workspaces, unless calls may write there.
+// enter finds the call's workspace and keeps it open: that of the first absolute path that the call names, otherwise
+// that of its connection. The other paths must not lead into another workspace, and no command runs outside all
+// workspaces, except where calls may write.
 func (d *Dispatcher) enter(ctx context.Context, c *Call) *refusal {
 	named, runs := d.located(c.asked)
 	if err := d.find(ctx, c, named); err != nil {
@@ -94,14 +94,14 @@ func (d *Dispatcher) find(ctx context.Context, c *Call, named []string) (err err
 	return err
 }
 
-// strays refuses a path, relative to the workspace or absolute, that leads out of it.
+// strays refuses a path that leads out of the workspace. The path is absolute, or relative to the workspace.
 func (d *Dispatcher) strays(ctx context.Context, w *Workspace, path string, runs bool) *refusal {
 	at := canonical(path)
 	if !filepath.IsAbs(path) {
-		at = canonical(w.opt.Root + "/" + path) // Join would remove "link/.."
+		at = canonical(w.opt.Root + "/" + path) // filepath.Join would remove "link/.."
 	}
 	if at == "" || paths.Within(at, w.opt.Root) {
-		return nil // without at the tool reports it
+		return nil // if at is "", the tool reports the error
 	}
 	other, leave, err := d.opt.Workspaces.Use(ctx, at)
 	switch {
@@ -125,7 +125,7 @@ func (c *Call) leaveWorkspace() {
 	}
 }
 
-// located returns the paths that a call names, as written. runs: a command runs there.
+// located returns the paths that a call names, as written. runs means that a command runs there.
 func (d *Dispatcher) located(asked message.ToolCall) (named []string, runs bool) {
 	tool, _, _ := d.opt.Registry.Lookup(asked.Name)
 	t, ok := tool.(tools.Located)
@@ -135,7 +135,6 @@ func (d *Dispatcher) located(asked message.ToolCall) (named []string, runs bool)
 	return t.Location(asked.Arguments)
 }
 
-// canonical returns the canonical form of an absolute path; "" if there is none.
 func canonical(path string) string {
 	if !filepath.IsAbs(path) {
 		return ""
@@ -147,8 +146,8 @@ func canonical(path string) string {
 	return resolved
 }
 
-// mayWrite reports whether calls may write a directory outside the workspace: one of sandbox.write, or
-// the private temporary directory.
+// mayWrite reports whether calls may write to a directory outside the workspace: one of sandbox.write, or the private
+// temporary directory.
 func (w *Workspace) mayWrite(dir string) bool {
 	isScratch := (dir == "/tmp" || dir == "/var/tmp") && w.opt.Profile.Scratch(dir)
 	return isScratch || workspaces.Containing(w.opt.Profile.Write, dir) != ""

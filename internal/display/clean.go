@@ -1,5 +1,5 @@
-// Package display makes untrusted text safe to show: Clean and Mark for a model, Visible for an
-// approver, Screen for a terminal.
+// Package display makes untrusted text safe to show: Clean and Mark for a model, Visible for an approver, Screen for
+// a terminal.
 package display
 
 import (
@@ -7,10 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Clean converts terminal output for a model: it removes escape sequences (ECMA-48), keeps the last
-// state of a line rewritten by carriage returns or backspaces, replaces CRLF by LF and invalid UTF-8 by
-// U+FFFD, and shows other control characters as ^X or, without visible effect, drops them. An unfinished
-// sequence ends with its line.
+// Clean converts terminal output for a model: it removes escape sequences (ECMA-48), keeps the last state of a line
+// that carriage returns or backspaces rewrite, replaces CRLF by LF and invalid UTF-8 by U+FFFD, and shows other
+// control characters as ^X, or drops those without visible effect. An unfinished sequence ends with its line.
 func Clean(text []byte) string {
 	c := cleaner{out: make([]byte, 0, len(text))}
 	for len(text) > 0 {

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Mark shows invisible characters as ⟨U+202E⟩, except where emoji, scripts with joiners or direction
-// marks, or the beginning of the text need them.
+// Mark shows invisible characters as ⟨U+202E⟩, unless emoji, scripts with joiners or direction marks, or the
+// beginning of the text require them.
 func Mark(text string) string {
 	var b strings.Builder
 	last := rune(-1)
@@ -27,10 +27,10 @@ func Mark(text string) string {
 	return b.String()
 }
 
-// invisible contains the invisible characters outside the category Cf.
+// invisible lists the invisible characters outside of the category Cf.
 const invisible = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0"
 
-// prepended contains the visible characters of the category Cf.
+// prepended lists the visible characters in the category Cf.
 const prepended = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
 
 func isInvisible(r rune) bool {
@@ -72,7 +72,6 @@ func isPictograph(r rune) bool {
 	return unicode.Is(unicode.So, r) || r == '\ufe0f' || isSkin
 }
 
-// isKeycap reports whether r is a digit that next encloses.
 func isKeycap(r, next rune) bool { return r >= '0' && r <= '9' && next == '\u20e3' }
 
 var (

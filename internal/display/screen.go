@@ -11,19 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Screen passes output on to a terminal: of escape sequences only complete SGR (ECMA-48, 8.3.117).
-// It removes bells and backspaces, shows other control characters, and replaces invalid UTF-8 by U+FFFD.
-// Text after a carriage return replaces its line. An unfinished sequence ends with its line. Pieces may
-// have any size. One goroutine writes at a time. Close resets the colours.
+// Screen writes output to a terminal. Of escape sequences, it keeps only complete SGR (ECMA-48, 8.3.117). It removes
+// bells and backspaces, shows other control characters, and replaces invalid UTF-8 by U+FFFD. Text after a carriage
+// return replaces its line. An unfinished sequence ends with its line. Writes may split text anywhere. It is not safe
+// for concurrent use. Close resets the colours.
 type Screen struct {
-	// Width is the number of columns; 0: any. Longer lines are continued with a mark and without colours,
-	// so that no part of one looks like another line.
+	// Width is the number of columns; 0 = unlimited. Longer lines are continued with a mark and without colours, so
+	// that no part of one can be mistaken for a line of its own.
 	Width int
 
 	w       io.Writer
-	column  int // columns in use, at most
+	column  int // upper limit of the columns in use
 	state   screenState
-	seq     []byte // the unfinished CSI sequence or character
+	seq     []byte // unfinished CSI sequence or character
 	out     []byte
 	colored bool
 	rewrite bool // after a carriage return
@@ -45,7 +45,7 @@ const maxSGR = 128
 // NewScreen returns a Screen on a terminal.
 func NewScreen(to io.Writer) *Screen { return &Screen{w: to} }
 
-// Write passes on the safe part of p.
+// Write writes the safe part of p.
 func (s *Screen) Write(p []byte) (int, error) {
 	s.out = s.out[:0]
 	for _, b := range p {
@@ -57,7 +57,7 @@ func (s *Screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close ends an unfinished character and resets the colours.
+// Close writes an unfinished character and resets the colours.
 func (s *Screen) Close() error {
 	s.out = s.out[:0]
 	if s.state == inText && len(s.seq) > 0 {
@@ -206,7 +206,7 @@ func (s *Screen) text(t string) {
 
 const continued = "    | "
 
-// columns returns how many columns a text takes at most.
+// columns returns an upper limit of the columns that a text takes.
 func columns(t string) (n int) {
 	for _, r := range t {
 		switch {
@@ -223,7 +223,7 @@ func columns(t string) (n int) {
 
 func codePoint(r rune) string { return fmt.Sprintf("⟨U+%04X⟩", r) }
 
-// Columns returns the width of a terminal; 0 for other files.
+// Columns returns the width of a terminal, or 0 for other files.
 func Columns(f *os.File) int {
 	raw, err := f.SyscallConn()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Visible escapes control, invisible and direction-changing characters and invalid UTF-8. It keeps
-// newlines and tabs.
+// Visible escapes control, invisible and direction-changing characters, and invalid UTF-8. It keeps newlines and
+// tabs.
 func Visible(text string) string {
 	var b strings.Builder
 	for i, r := range text {
@@ -27,7 +27,7 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// Line is Visible of text on one line.
+// Line is like Visible, but also escapes newlines.
 func Line(text string) string { return strings.ReplaceAll(Visible(text), "\n", `\n`) }
 
 const (
@@ -36,7 +36,7 @@ const (
 	maxTextRunes = 8000 // characters of a quotation
 )
 
-// Short is Line, cut after 1000 characters with a notice.
+// Short is like Line, but cuts the text after 1000 characters with a notice.
 func Short(text string) string { return truncate(Line(text), maxLineRunes) }
 
 func truncate(line string, limit int) string {
@@ -49,8 +49,8 @@ func truncate(line string, limit int) string {
 	return line
 }
 
-// Quote prefixes each line of text by indent and "| ", so that none looks like a line of toold. It
-// shortens a long text; the notice contains all, which says how to see the rest.
+// Quote prefixes each line of text with indent and "| ", so that none can be mistaken for a line by toold. It
+// shortens a long text and appends notice, which says how to see the rest.
 func Quote(text, indent, notice string) string {
 	lines := strings.Split(Visible(text), "\n")
 	var b strings.Builder
@@ -81,7 +81,7 @@ func Quote(text, indent, notice string) string {
 	return b.String()
 }
 
-// JSON escapes in JSON the characters that Visible escapes.
+// JSON escapes, in JSON, the characters that Visible escapes.
 func JSON(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -99,7 +99,6 @@ func JSON(text string) string {
 	return b.String()
 }
 
-// isUnprintable reports whether a character is invisible.
 func isUnprintable(r rune) bool {
 	return !unicode.IsPrint(r) || unicode.Is(unicode.Variation_Selector, r) || strings.ContainsRune(emptyLetters, r)
 }

@@ -1,4 +1,4 @@
-// Package doctor tries what this machine offers, and says how to fix what is missing.
+// Package doctor tests what this machine supports, and says how to fix what is missing.
 package doctor
 
 import (
@@ -24,12 +24,12 @@ import (
 	"github.com/toold/toold/sandbox/quarantine"
 )
 
-// Machine checks what calls need of the machine.
+// Machine checks what calls need from the machine.
 func Machine(ctx context.Context) []Finding {
 	return append(append(confinementFindings(ctx), apparmorFindings()...), groupsFinding())
 }
 
-// Configuration reports err, the error of reading a configuration for running calls, or checks cfg.
+// Configuration checks cfg, or reports err, the error of reading it for running calls.
 func Configuration(cfg config.Config, err error) []Finding {
 	if err != nil {
 		return []Finding{{Name: "configuration", Is: err.Error(), Fix: "correct what is named above; --config FILE takes another file"}}
@@ -37,7 +37,7 @@ func Configuration(cfg config.Config, err error) []Finding {
 	return []Finding{configFinding(cfg), watchFinding(cfg)}
 }
 
-// Daemon checks what a daemon with its configuration would have, and the running one.
+// Daemon checks what a daemon with its configuration would have, and the running daemon.
 func Daemon(ctx context.Context, d reach.Daemon) []Finding {
 	cfg := d.Config
 	tier := tierFinding(ctx, &cfg)
@@ -56,7 +56,7 @@ type Finding struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
 	Is   string `json:"is,omitempty"`
-	Fix  string `json:"fix,omitempty"` // a command or step
+	Fix  string `json:"fix,omitempty"` // command or step
 }
 
 func configFinding(cfg config.Config) Finding {
@@ -160,7 +160,7 @@ func Print(c console.Console, findings []Finding) error {
 	return nil
 }
 
-// longFinding is the length from which each sentence gets a line.
+// longFinding is the length from which each sentence gets its own line.
 const longFinding = 100
 
 func printFinding(c console.Console, f Finding) {

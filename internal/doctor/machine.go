@@ -94,7 +94,7 @@ func warmFinding(ctx context.Context, d reach.Daemon, cfg config.Config) Finding
 	} else if err == nil {
 		f.Is += "; each command gets a sandbox of its own, which takes longer: chroot(2), pivot_root(2) or clone(2) are refused or the profile has the network"
 	}
-	counts, _ := d.Request(ctx, "observer", http.MethodGet, "/metrics") // or no daemon runs
+	counts, _ := d.Request(ctx, "observer", http.MethodGet, "/metrics") // no daemon runs after an error
 	if _, n, _ := strings.Cut(string(counts), "\ntoold_sandbox_failures_total "); n != "" && n[0] != '0' {
 		n, _, _ = strings.Cut(n, "\n")
 		f.Is += fmt.Sprintf("; the running daemon counts %s failures of warm shells and of processes that open files, which slow calls down; its log has the reasons", n)
@@ -183,7 +183,8 @@ func apparmorFindings() []Finding {
 	}}
 }
 
-// AppArmorProfile allows a program user namespaces (apparmor.d(5), AppArmor 4).
+// AppArmorProfile returns lines of a profile that allows a program to use user namespaces (apparmor.d(5), AppArmor
+// 4).
 func AppArmorProfile(exe string) []string {
 	path := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`, "^", `\^`).Replace(exe)
 	return []string{"abi <abi/4.0>,", "include <tunables/global>", fmt.Sprintf(`profile toold "%s" flags=(unconfined) { userns, }`, path)}

@@ -1,6 +1,6 @@
-// Package edit changes single settings in configuration files of other programs, and keeps comments,
-// order and layout. It reads JSON with comments and trailing commas, TOML, and YAML in block style. It
-// refuses what it could change only by guessing.
+// Package edit changes single settings in configuration files of other programs. It keeps comments, order and layout.
+// It supports JSON with comments and trailing commas, TOML, and YAML in block style, and rejects what it could only
+// change by guessing.
 package edit
 
 import (
@@ -22,8 +22,8 @@ const (
 	YAML Format = "yaml"
 )
 
-// A Path is the keys that lead to a setting. In TOML "[id=x]" after the name of an array of tables
-// selects the table with that id.
+// A Path is the keys that lead to a setting. In TOML, "[id=x]" after the name of an array of tables selects the table
+// with that id.
 type Path []string
 
 // String returns the keys with dots between them.
@@ -32,12 +32,11 @@ func (p Path) String() string { return strings.Join(p, ".") }
 type document interface {
 	// get returns the text of a value, and how many leading elements of the path exist.
 	get(p Path) (raw string, depth int, err error)
-	// set returns the text with a value at a path. The value is JSON or, if raw, in the document's
-	// format.
+	// set returns the text with a value at a path. The value is JSON or, if raw, in the document's format.
 	set(p Path, value string, raw bool) (string, error)
 	remove(p Path) (string, error)
-	// canPrune reports whether nothing but an id is left in the table at a path. It is false for
-	// ordinary tables of TOML.
+	// canPrune reports whether the table at a path contains nothing but an id. It is false for ordinary tables of
+	// TOML.
 	canPrune(p Path) bool
 }
 
@@ -52,8 +51,8 @@ func parse(f Format, text string) (document, error) {
 	return parseJSON(text)
 }
 
-// A Change assigns Value to the setting at Path or, if Include, adds it to the array there unless it
-// has it.
+// A Change assigns Value to the setting at Path. With Include, it adds Value to the array there, unless the array
+// contains it.
 type Change struct {
 	Path    Path
 	Value   any
@@ -64,12 +63,12 @@ type Change struct {
 type Done struct {
 	Path    Path    `json:"path"`
 	Include bool    `json:"include,omitempty"`
-	Wrote   string  `json:"wrote"`         // the text of the value or, if Include, of the added element
-	Had     *string `json:"had,omitempty"` // the text before; nil = none
+	Wrote   string  `json:"wrote"`         // text of the value or, with Include, of the added element
+	Had     *string `json:"had,omitempty"` // previous text; nil = none
 	Depth   int     `json:"depth"`         // elements of the path that existed
 }
 
-// Apply makes changes in a text and returns the new text and the changes that were needed.
+// Apply makes changes to a text. It returns the new text and the changes that were needed.
 func Apply(f Format, text string, changes []Change) (string, []Done, error) {
 	var done []Done
 	text, back := plain(text)
@@ -110,7 +109,7 @@ func (o *Done) apply(f Format, d document, text, value string) (string, error) {
 		o.Wrote = value
 		return a.include(o.Path, value)
 	}
-	if o.Include { // there is no array yet
+	if o.Include { // the array does not exist yet
 		o.Wrote = value
 		return d.set(o.Path, "["+value+"]", false)
 	}
@@ -142,7 +141,7 @@ func (o *Done) findElement(f Format, d document, value string) (doc *jsonDocumen
 	return doc, slices.IndexFunc(items, func(item string) bool { return same(f, item, value) }), err
 }
 
-// Undo reverts changes, the latest first. kept lists settings that have another value now and stay.
+// Undo reverts changes, latest first. kept lists settings that have another value now and are not changed.
 func Undo(f Format, text string, done []Done) (after string, kept []Path, err error) {
 	text, back := plain(text)
 	for i := len(done) - 1; i >= 0; i-- {
@@ -166,7 +165,7 @@ func (o *Done) undo(f Format, text string) (string, bool, error) {
 	}
 	raw, depth, err := d.get(o.Path)
 	if err != nil {
-		return text, false, nil // what leads to the setting is of another kind now
+		return text, false, nil // what leads to the setting has another type now
 	}
 	switch {
 	case depth < len(o.Path):
@@ -186,11 +185,11 @@ func (o *Done) undo(f Format, text string) (string, bool, error) {
 	return text, true, err
 }
 
-// exclude takes an element out, and an array that was made for it and is empty.
+// exclude removes an element, and an array that was created for it and is empty.
 func (o *Done) exclude(f Format, d document, text string) (string, bool, error) {
 	doc, at, err := o.findElement(f, d, o.Wrote)
 	if err != nil {
-		return text, false, nil // it is no array any more
+		return text, false, nil // no longer an array
 	}
 	if at < 0 {
 		return text, true, nil
@@ -210,7 +209,7 @@ func (o *Done) exclude(f Format, d document, text string) (string, bool, error) 
 	return text, true, err
 }
 
-// Has reports whether changes add the element again that was added to an array.
+// Has reports whether changes add the same element again.
 func (o *Done) Has(f Format, changes []Change) bool {
 	return slices.ContainsFunc(changes, func(c Change) bool {
 		if !c.Include || !slices.Equal(c.Path, o.Path) {
@@ -221,7 +220,7 @@ func (o *Done) Has(f Format, changes []Change) bool {
 	})
 }
 
-// Present reports whether the array has the element.
+// Present reports whether the array contains the element.
 func (o *Done) Present(f Format, text string) bool {
 	d, err := parse(f, text)
 	if err != nil {
@@ -231,8 +230,7 @@ func (o *Done) Present(f Format, text string) bool {
 	return err == nil && at >= 0
 }
 
-// prune removes tables above p that a change created and that are empty now. depth elements of p
-// existed before.
+// prune removes tables above p that a change created and that are now empty. depth elements of p existed before.
 func prune(f Format, text string, p Path, depth int) (string, error) {
 	for n := len(p) - 1; n > depth; n-- {
 		d, err := parse(f, text)
@@ -281,7 +279,7 @@ func canonical(f Format, raw string) (string, error) {
 	return string(text), err
 }
 
-// Value decodes the value at a path into v. It reports false if there is none.
+// Value decodes the value at a path into v. It returns false if there is none.
 func Value(f Format, text string, p Path, v any) (bool, error) {
 	d, err := parse(f, text)
 	if err != nil {
@@ -305,8 +303,8 @@ func quote(s string) string {
 
 const bom = "\ufeff" // byte order mark
 
-// plain returns a text without byte order mark and, if all its lines end in "\r\n", with "\n" instead. back
-// reverts both.
+// plain returns a text without byte order mark and, if all its lines end in "\r\n", with "\n" instead. back reverts
+// both.
 func plain(text string) (rest string, back func(string) string) {
 	rest, marked := strings.CutPrefix(text, bom)
 	ending := "\n"
@@ -327,7 +325,6 @@ func lineOf(text string, at int) string {
 	return fmt.Sprintf("line %d", 1+strings.Count(text[:at], "\n"))
 }
 
-// lineEnd returns the end of a line, before its newline.
 func lineEnd(text string, at int) int {
 	if n := strings.IndexByte(text[at:], '\n'); n >= 0 {
 		return at + n

@@ -33,7 +33,7 @@ func parseTOML(text string) (*tomlDocument, error) {
 	text = strings.TrimPrefix(text, bom)
 	d := &tomlDocument{text: text, tables: []*tomlTable{{}}}
 	var p unstable.Parser
-	p.Reset(slices.Clip([]byte(text))) // the parser locates faults by the buffer's address
+	p.Reset(slices.Clip([]byte(text))) // the parser locates errors by the address of the buffer
 	for p.NextExpression() {
 		e := p.Expression()
 		var path Path
@@ -138,7 +138,7 @@ func Tables(text, above string) (names []string) {
 	return names
 }
 
-// clash refuses a path of which a table has a form that is not changed here.
+// clash returns an error if a table on a path has a form that this package does not change.
 func (d *tomlDocument) clash(p Path) error {
 	for _, t := range d.tables {
 		if len(p) <= len(t.path) && slices.Equal(t.path[:len(p)], p) {
@@ -165,7 +165,7 @@ func (d *tomlDocument) get(p Path) (string, int, error) {
 	return "", 0, nil
 }
 
-// hollow reports whether a table of an array has no more than its id.
+// canPrune reports whether a table of an array contains nothing but its id.
 func (d *tomlDocument) canPrune(p Path) bool {
 	t := d.table(p)
 	return t != nil && len(t.keys) <= 1 && !strings.Contains(d.text[t.body:t.end()], "#")
@@ -251,7 +251,7 @@ func tomlString(raw string) (string, bool) {
 	return "", false
 }
 
-// Only returns a TOML text with only the named settings and tables.
+// Only returns a TOML text that contains only the named settings and tables.
 func Only(text string, names []string) (string, error) {
 	d, err := parseTOML(text)
 	if err != nil {

@@ -16,7 +16,7 @@ type yamlDocument struct {
 	keys []yamlKey
 }
 
-// yamlKey is a key with its value: the rest of its line, or the deeper lines below it.
+// yamlKey is a key and its value: the rest of its line, or the more indented lines below it.
 type yamlKey struct {
 	name             string
 	indent           int
@@ -57,7 +57,7 @@ func (d *yamlDocument) mapping(from, to int) (keys []yamlKey, err error) {
 		blank := line == "" || strings.HasPrefix(line[deep:], "#")
 		switch {
 		case blank, indent < 0 && line == "---":
-		case indent >= 0 && deep > indent, deep == indent && isItem(line[deep:]): // of the value above
+		case indent >= 0 && deep > indent, deep == indent && isItem(line[deep:]): // part of the value above
 			keys[len(keys)-1].valueTo = at + len(line)
 		case indent >= 0 && deep < indent:
 			return nil, fmt.Errorf("%s: it is written in a form that is not changed here", lineOf(d.text, at))
@@ -109,7 +109,7 @@ func withoutComment(line string) string {
 		case in != 0 && c == in:
 			in = 0
 		case in != 0:
-		case (c == '"' || c == '\'') && strings.TrimSpace(line[:i]) == "": // elsewhere they are letters
+		case (c == '"' || c == '\'') && strings.TrimSpace(line[:i]) == "": // elsewhere they are literal
 			in = c
 		case c == '#' && i > 0 && line[i-1] == ' ':
 			return line[:i]

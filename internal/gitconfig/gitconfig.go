@@ -13,10 +13,11 @@ import (
 	"time"
 )
 
-// gitPrograms are where systems install git. PATH is not searched: a call may have written there.
+// gitPrograms are the paths where systems install git. PATH is not searched, since a call may have written to its
+// directories.
 var gitPrograms = []string{"/usr/bin/git", "/bin/git", "/opt/homebrew/bin/git"}
 
-// Alias returns the alias name of git's configuration (git-config(1)) in dir, "" if there is none. env is the
+// Alias returns the alias name in git's configuration for dir (git-config(1)), or "" if there is none. env is the
 // environment of the command. Alias waits at most two seconds for git, which starts no other program for this.
 func Alias(dir, name string, env map[string]string) (string, error) {
 	found := slices.IndexFunc(gitPrograms, func(path string) bool { _, err := os.Stat(path); return err == nil })
@@ -44,7 +45,7 @@ func Alias(dir, name string, env map[string]string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// maxAlias bounds an alias, in bytes: calls may have written the configuration.
+// maxAlias limits the length of an alias, in bytes, since calls may have written the configuration.
 const maxAlias = 64 << 10
 
 type limitedBuffer []byte
@@ -57,7 +58,7 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// configEnv returns the variables that choose git's configuration.
+// configEnv returns the variables that determine git's configuration.
 func configEnv(env map[string]string) (list []string) {
 	for name, value := range env {
 		if name == "HOME" || name == "XDG_CONFIG_HOME" || strings.HasPrefix(name, "GIT_CONFIG_") {

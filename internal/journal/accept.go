@@ -7,15 +7,15 @@ import (
 	"github.com/toold/toold/internal/journal/chain"
 )
 
-// Accept notes the end of the journal in dir as it is, for instance after a person restored a
-// backup. It returns the files that it has set aside because they do not verify, and records them.
+// Accept records the present end of the journal in dir as valid, for instance after a backup was restored. It returns
+// the files that it has set aside because they do not verify, and records their names.
 func Accept(dir string) (aside []string, err error) {
 	f, err := openFiles(dir)
 	if err == nil {
 		_, aside, err = chain.Accept(f.options(nil))
 	}
 	if err == nil {
-		err = removeIndex(f.path) // it may be of the previous journal
+		err = removeIndex(f.path) // it may describe the previous journal
 	}
 	if err == nil && len(aside) > 0 {
 		err = accepted(&f, aside)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// alarm calls do once, after a delay.
+// alarm calls do once, after a delay, each time it is set.
 type alarm struct {
 	after   time.Duration
 	do      func()
@@ -16,7 +16,7 @@ type alarm struct {
 	closed bool
 }
 
-// set starts the delay, unless it is running.
+// set starts the delay unless it is running.
 func (a *alarm) set() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -33,7 +33,7 @@ func (a *alarm) set() {
 	})
 }
 
-// close cancels the alarm and waits for a running do.
+// close cancels the alarm. If do is running, it waits for that.
 func (a *alarm) close() {
 	a.mu.Lock()
 	a.closed = true

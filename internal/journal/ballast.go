@@ -16,7 +16,7 @@ type ballast struct {
 
 	mu   sync.Mutex
 	gone error // why it cannot be created; nil if it exists
-	owed int   // returns that are being recorded in its room
+	owed int   // returns being recorded in the space that it freed
 }
 
 const (
@@ -24,7 +24,7 @@ const (
 	ballastBytes = 1 << 20
 )
 
-// open replaces a sparse file, which a restored backup may have: it reserves nothing.
+// open first removes a sparse file, which a restored backup may have, because it reserves nothing.
 func (b *ballast) open() {
 	if info, err := os.Lstat(b.path); err == nil && allocated(info) < info.Size() {
 		_ = os.Remove(b.path)
@@ -32,7 +32,7 @@ func (b *ballast) open() {
 	b.gone = makeBallast(b.path)
 }
 
-// makeBallast writes random data, which no file system compresses away.
+// makeBallast writes random data, which no file system can compress.
 func makeBallast(path string) error {
 	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && info.Size() == ballastBytes {
 		return nil
@@ -53,14 +53,13 @@ func makeBallast(path string) error {
 	return err
 }
 
-// made reports whether the last attempt to create the file succeeded.
 func (b *ballast) made() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.gone == nil
 }
 
-// release removes the file, which is not made again until settled is called.
+// release removes the file. It is not created again until settled is called.
 func (b *ballast) release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,8 +74,8 @@ func (b *ballast) settled() {
 	b.owed--
 }
 
-// restore recreates a file that this or another process released. The caller has the recorder's
-// turn, so a failed attempt takes no space from others.
+// restore recreates a file that any process has released. The caller has the recorder's turn, so that a failed attempt
+// takes no space from others.
 func (b *ballast) restore() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,11 +88,11 @@ func (b *ballast) restore() error {
 	return nil
 }
 
-// recordAnyway is recorder.record for calls that run: on a full disk it uses the ballast.
+// recordAnyway is recorder.record for calls that already run: on a full disk it uses the ballast.
 func (j *Journal) recordAnyway(d durability, do func(*batch) error) error {
 	err := j.write.record(d, do)
 	if err != nil && isFull(err) {
-		j.ballast.release() // another return that failed may have done it
+		j.ballast.release() // another return that failed may have released it already
 		defer j.ballast.settled()
 		err = j.write.record(d, do)
 	}

@@ -13,7 +13,7 @@ type batch struct {
 
 func (b *batch) begin(t *table, log *chain.Batch) { b.table, b.log, b.body.blobs = t, log, log }
 
-// may checks that e may follow what is recorded of its call.
+// may returns an error if e must not follow the recorded events of its call.
 func (b *batch) may(e event) error {
 	k := callOf(e)
 	if k == 0 {
@@ -29,7 +29,6 @@ func (b *batch) may(e event) error {
 	return may(known, e)
 }
 
-// append encodes and appends an event, if it may follow.
 func (b *batch) append(kind byte, e event) error {
 	if err := b.may(e); err != nil {
 		return err

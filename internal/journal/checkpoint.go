@@ -9,8 +9,8 @@ import (
 	"github.com/toold/toold/internal/journal/seal"
 )
 
-// A checkpoint is appended after so many records, so long after the last one, in each segment, and
-// when a writer stops.
+// A checkpoint is appended after checkpointEvery records, checkpointAfter the last checkpoint, in each new segment,
+// and when a writer stops.
 const (
 	checkpointEvery = 1000
 	checkpointAfter = 10 * time.Minute
@@ -18,11 +18,11 @@ const (
 
 const keyName = "key"
 
-// checkpointEvent is kindCheckpoint. It signs the number, hash and time that its record contains
-// anyway: of the previous record, and its own time.
+// checkpointEvent is kindCheckpoint. Its signature covers the number and hash of the previous record and the time of
+// its own, which the record contains anyway.
 type checkpointEvent struct {
 	key, signature []byte
-	log            string // "" in older ones
+	log            string // "" in checkpoints of older versions
 }
 
 func (e *checkpointEvent) fields(c *codec) {
@@ -31,7 +31,7 @@ func (e *checkpointEvent) fields(c *codec) {
 	c.text(&e.log)
 }
 
-// signed is the last record that needs no further checkpoint, and since when.
+// signed is the last record that needs no further checkpoint, and when it was signed.
 type signed struct {
 	chain.Mark
 	at time.Time
@@ -40,7 +40,7 @@ type signed struct {
 // Key returns the key that signs checkpoints.
 func (j *Journal) Key() seal.Key { return j.key }
 
-// Checkpoint appends a signed checkpoint of all records so far and syncs it.
+// Checkpoint appends and syncs a signed checkpoint of all records so far.
 func (j *Journal) Checkpoint() (seal.Checkpoint, error) {
 	c, err := j.checkpoint(synced)
 	if err != nil {
@@ -68,7 +68,7 @@ func (j *Journal) checkpoint(d durability) (c seal.Checkpoint, err error) {
 	return c, err
 }
 
-// checkpointWhenDue appends a checkpoint if one is due. The next write reports any error.
+// checkpointWhenDue appends a checkpoint if one is due. An error recurs with the next write, which reports it.
 func (j *Journal) checkpointWhenDue() {
 	end, last := j.write.end(), *j.write.signed.Load()
 	switch {
@@ -78,10 +78,10 @@ func (j *Journal) checkpointWhenDue() {
 	}
 }
 
-// CheckpointRest signs what this process has recorded. Close does so too.
+// CheckpointRest signs the records of this process that no checkpoint covers. Close calls it.
 func (j *Journal) CheckpointRest() {
 	if j.write.appended.Load() && j.write.end().Number > j.write.signed.Load().Number {
-		_, _ = j.checkpoint(soon) // the next process to stop signs it
+		_, _ = j.checkpoint(soon) // the next process that stops signs them
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/toold/toold/internal/journal/chain"
 )
 
-// A chunk indexes consecutive records of one segment. It depends on these records alone, so every
-// process makes identical chunks. Changes to calls received in earlier chunks are listed apart.
+// A chunk indexes consecutive records of one segment. It depends only on these records, so all processes create
+// identical chunks. Changes to calls of earlier chunks are listed in foreign.
 const (
 	chunkForm    = 1
 	chunkRecords = 16 << 10
@@ -28,7 +28,7 @@ const (
 	mType
 	mOTID
 	mStatus
-	mClient // from here on, those of the call
+	mClient // from here on, fields of the call
 	mAgent
 	mConversation
 	mRun
@@ -65,7 +65,7 @@ const (
 	callHashes
 
 	nReceived = 2
-	nEvents   = 3 // rows of events of this call and all before it
+	nEvents   = 3 // end of the call's rows in eventRows
 
 	callNumbers = 4
 )
@@ -81,13 +81,13 @@ const (
 	allFlags
 )
 
-// hasher makes 32-bit hashes that clients cannot predict. Collisions only cost time.
+// hasher returns 32-bit hashes that clients cannot predict. Collisions only cost time.
 type hasher struct {
 	id   chain.ID
-	mask uint32 // if not 0, the bits kept: for tests of collisions
+	mask uint32 // if not 0, the bits kept, to test collisions
 }
 
-// of hashes some texts; 0 for an empty one.
+// of returns the hash of some texts, 0 for one empty text.
 func (h hasher) of(texts ...string) uint32 {
 	if len(texts) == 1 && texts[0] == "" {
 		return 0
@@ -107,7 +107,7 @@ func (h hasher) of(texts ...string) uint32 {
 
 func (h hasher) identity(id identity) uint32 { return h.of(id.client, id.agent, id.id) }
 
-// name hashes a tool's name; all long names have one hash.
+// name returns the hash of a tool's name. All names above longName share one hash.
 func (h hasher) name(tool string) uint32 {
 	if len(tool) > longName {
 		return 1
@@ -124,32 +124,32 @@ func (h hasher) origin(c *Call) origin {
 	}
 }
 
-// summary is the head of a chunk, read when a journal is opened.
+// summary is the header of a chunk file, read when a journal is opened.
 type summary struct {
 	id          chain.ID
-	records     int64 // at most, in a chunk
+	records     int64 // maximum in a chunk
 	mask        int64
 	first, last chain.Mark
 	before      chain.Hash // hash of the record before first
-	numbers                // as far as its records tell
+	numbers                // values after the last record
 	least, most Key
 	leastSeq    int64
 	mostSeq     int64
 	received    int64 // latest time of receipt
 	open        []int64
 	foreign     []foreign
-	loose       []int64 // rows of messages outside a call's life whose call is not in the chunk
+	loose       []int64 // rows of messages outside a call's life whose call is in another chunk
 	fences      []fenceOp
 }
 
 // foreign is a record that changes a call of an earlier chunk.
 type foreign struct {
 	key, at int64
-	row     int64 // of its message, plus one; 0 = none
+	row     int64 // row of its message plus one; 0 = none
 	change
 }
 
-// change is what a record changes in the columns of its call.
+// change lists new values in the columns of a call.
 type change struct {
 	decided          bool
 	tool, action, by int64 // hashes; tool 0 = unchanged
@@ -158,7 +158,7 @@ type change struct {
 
 type fenceOp struct {
 	fenceEvent
-	reset bool // forget all earlier ones
+	reset bool // forget all earlier values
 }
 
 func (s *summary) fields(c *codec) {

@@ -9,18 +9,18 @@ import (
 	"github.com/toold/toold/internal/journal/chain"
 )
 
-// codec visits the fields of an event in the order of the log, for writing and for reading. Numbers
-// are varints; texts follow their length. Fields that an older version did not write keep their zero
-// value; unknown trailing fields are ignored. After an error nothing is read.
+// codec visits the fields of an event in the order of the log, to write or to read them. Numbers are varints; a text
+// follows its length. Fields that an older version did not write keep their zero value, and unknown trailing fields
+// are ignored. After an error nothing more is read.
 type codec struct {
-	p     []byte // written so far, or not read yet
+	p     []byte // already written, or still to read
 	err   error
-	blobs *chain.Batch // stores large fields; nil: they stay in place
+	blobs *chain.Batch // stores large fields; nil: they stay in the record
 	reads bool
-	fetch func(h chain.Hash, size int64) ([]byte, error) // reads a blob; nil: there are none
+	fetch func(h chain.Hash, size int64) ([]byte, error) // reads a blob; nil: there are no blobs
 }
 
-// A field longer than inRecord is a blob: its length has the bit beside, and its hash follows.
+// A field longer than inRecord is stored as a blob: its length has the bit beside set, and its hash follows.
 const (
 	inRecord = 64 << 10
 	beside   = 1 << 40
@@ -78,7 +78,7 @@ func (c *codec) flag(is *bool) {
 	*is = n != 0
 }
 
-// when visits a time as nanoseconds since 1970; 0 is the zero time.
+// when encodes a time in nanoseconds since 1970; 0 is the zero time.
 func (c *codec) when(t *time.Time) {
 	n := int64(0)
 	if !t.IsZero() {
@@ -100,7 +100,7 @@ func (c *codec) beside(text []byte) {
 	c.p = append(c.p, h[:]...)
 }
 
-// take reads a text; nil for an empty or missing one.
+// take reads a text. It returns nil for an empty or missing one.
 func (c *codec) take() []byte {
 	size, n := binary.Uvarint(c.p)
 	away, kept := size&beside != 0, size&(beside-1)
@@ -124,14 +124,13 @@ func (c *codec) take() []byte {
 	return field
 }
 
-// encode returns the body of the record of an event.
 func encode(e event, blobs *chain.Batch) ([]byte, error) {
 	c := codec{blobs: blobs}
 	e.fields(&c)
 	return c.p, c.err
 }
 
-// decode reads the body of a record. What it stores in e refers to body.
+// decode reads the body of a record. e then refers to the memory of body.
 func decode(body []byte, e event, fetch func(chain.Hash, int64) ([]byte, error)) error {
 	c := codec{p: body, reads: true, fetch: fetch}
 	e.fields(&c)
@@ -141,10 +140,10 @@ func decode(body []byte, e event, fetch func(chain.Hash, int64) ([]byte, error))
 // texts reads blobs. It replaces lost ones by a note.
 type texts struct {
 	dir  chain.Dir
-	lost func(error) // hears of what is replaced; may be nil
+	lost func(error) // receives the errors of replaced blobs; may be nil
 }
 
-// lostBody replaces a blob that was removed or changed.
+// lostBody replaces a removed or changed blob.
 const (
 	lostBody = `{"lost":"` + lostNote + `"}`
 	lostNote = "this text was removed or changed in the files of toold; toold audit verify names the call"

@@ -15,10 +15,10 @@ import (
 // KindCall is the kind of the first record of each call.
 const KindCall = kindCall
 
-// Copied is a record for another store, with what it says of a call or message, for searching.
+// Copied is a record for another store, with the fields of its call or message to search for.
 type Copied struct {
 	chain.Record
-	Beside map[chain.Hash][]byte // blobs that it refers to
+	Beside map[chain.Hash][]byte // blobs to which it refers
 
 	Call                                       Key
 	Client, Agent, Conversation, Run, ToolCall string
@@ -26,7 +26,7 @@ type Copied struct {
 	Action, By                                 string // of a decision
 }
 
-// ID returns the random name of the journal.
+// ID returns the random identifier of the journal in hexadecimal.
 func (j *Journal) ID() (string, error) {
 	if j.write.log == nil {
 		return "", j.write.tampered
@@ -35,17 +35,17 @@ func (j *Journal) ID() (string, error) {
 	return hex.EncodeToString(id[:]), nil
 }
 
-// Grown delivers after this process, or another it has noticed, added records.
+// Grown receives a value after records were added by this process, or by another when that was noticed.
 func (j *Journal) Grown() <-chan struct{} { return j.grown }
 
-// Hold keeps Remove from removing segment and later ones; 0 = no limit.
+// Hold keeps Remove from removing segment and later segments; 0 removes the limit.
 func (j *Journal) Hold(segment uint32) { j.hold.Store(segment) }
 
 var errEnough = errors.New("enough at once")
 
-// Copy returns up to most records, of about size bytes, behind after, all synced, and how many are
-// left. The zero Mark precedes the first record. The error is chain.ErrNoMark if the journal does
-// not have after.
+// Copy returns the synced records after the record after, at most most of them with about size bytes, and the number
+// of further ones. The zero Mark precedes the first record. The error is chain.ErrNoMark if the journal does not have
+// after.
 func (j *Journal) Copy(after chain.Mark, most int, size int) (list []Copied, left uint64, err error) {
 	w := j.write
 	if err := w.look(); err != nil {
@@ -77,10 +77,10 @@ func (j *Journal) Copy(after chain.Mark, most int, size int) (list []Copied, lef
 	return list, end.Number - after.Number, nil
 }
 
-// SaysOf returns a record as Copy does, without reading its blobs.
+// SaysOf returns a record like Copy, but without reading its blobs.
 func SaysOf(rec chain.Record) (Copied, error) { return copied(rec, unread) }
 
-// copied decodes a record and reads its blobs; lost ones stay lost.
+// copied decodes a record and reads its blobs. It omits lost ones.
 func copied(rec chain.Record, fetch func(chain.Hash, int64) ([]byte, error)) (Copied, error) {
 	c := Copied{Record: rec, Beside: map[chain.Hash][]byte{}}
 	e := newEvent(rec.Kind)
@@ -133,7 +133,7 @@ func (c *Copied) returned(e *returnEvent) {
 	c.Status, c.Tool = e.outcome.Status, cmp.Or(e.outcome.Canonical, c.Tool)
 }
 
-// Gather assembles a call, with Arguments, from all its records in order; dir has its blobs.
+// Gather assembles a call, with Arguments, from all its records in order. dir contains their blobs.
 func Gather(records []chain.Record, dir chain.Dir) (r Record, err error) {
 	t := newTable()
 	var arguments []byte
@@ -156,7 +156,7 @@ func Gather(records []chain.Record, dir chain.Dir) (r Record, err error) {
 	return r, nil
 }
 
-// Fits reports whether q selects a gathered call, ignoring q's keys and Text.
+// Fits reports whether q selects a gathered call, ignoring the keys and Text of q.
 func (q CallQuery) Fits(r *Record) bool {
 	is := func(want, has string) bool { return want == "" || want == has }
 	named := is(q.ID, r.ID) && is(q.Agent, r.AgentID) && is(q.Workspace, r.Workspace)
@@ -171,7 +171,7 @@ func (d *Decision) asked() bool {
 	return d.Action == "ask" || slices.Contains([]string{"person", "beforehand", "deadline"}, d.By)
 }
 
-// VerifyCopy is Verify for a copy of a journal that ends with last, without index.
+// VerifyCopy is Verify for a copy, without index, of a journal that ends with last.
 func VerifyCopy(ctx context.Context, log chain.Dir, last chain.Mark, checks seal.Checks) (Report, error) {
 	return verify(ctx, &files{log: log, last: last}, checks, nil)
 }

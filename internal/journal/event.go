@@ -5,25 +5,24 @@ import (
 	"time"
 )
 
-// Kinds of records. The numbers are those in the files and are never reused.
+// Kinds of records. The numbers are stored in the log and are never reused.
 const (
 	kindCall       = 1 // a call was received, with its immediate decision
-	kindDecision   = 2 // it waits, is decided or is intended to run
-	kindStarted    = 3 // it may have effects from now on; its process and output
+	kindDecision   = 2 // the call waits, is decided or will run
+	kindStarted    = 3 // it may have effects from now on; with process and output
 	kindReturn     = 4
 	kindDelivered  = 5  // the return was written to the client
 	kindMessage    = 6  // outside a call's life
-	kindFence      = 7  // an id was cancelled before its call came
-	kindUnfence    = 8  // its call has come
-	kindAdopted    = 9  // a call of a dead daemon got another owner
+	kindFence      = 7  // an id was cancelled before its call arrived
+	kindUnfence    = 8  // the call of a fence has arrived
+	kindAdopted    = 9  // a call of a dead daemon has another owner
 	kindTrial      = 10 // tests whether the log can be written
 	kindRemoved    = 20 // the oldest segments were removed
-	kindCheckpoint = 21 // signs the records before
+	kindCheckpoint = 21 // signs all earlier records
 )
 
 type event interface{ fields(c *codec) }
 
-// newEvent returns an empty event, or nil for an unknown kind.
 func newEvent(kind byte) event {
 	switch kind {
 	case kindCall:
@@ -52,7 +51,7 @@ func newEvent(kind byte) event {
 	return nil
 }
 
-// sent is what a message of a call has beside the fields of its call and the time of its record.
+// sent holds the fields of a call's message that are neither in the call nor in the record.
 type sent struct {
 	seq  int64
 	id   string
@@ -63,11 +62,11 @@ type callEvent struct {
 	key      int64
 	daemon   string
 	state    string
-	intended bool // may run, or has run
+	intended bool // may run, or has executed
 	decision Decision
 	call     Call
 	request  sent
-	answer   *returnEvent // nil without one
+	answer   *returnEvent // nil if the call has no return yet
 }
 
 func (e *callEvent) fields(c *codec) {
@@ -99,8 +98,8 @@ func (e *callEvent) fields(c *codec) {
 	}
 }
 
-// around encodes a body that usually contains the arguments as what precedes and follows them,
-// because the record has them already.
+// around encodes a body as the parts before and after the arguments, which it usually contains, because the record
+// already has them.
 func around(c *codec, body *[]byte, arguments []byte) {
 	before, after, found := bytes.Cut(*body, arguments)
 	found = found && len(arguments) > 0
@@ -161,7 +160,7 @@ func (e *returnEvent) fields(c *codec) {
 	c.text(&e.outcome.Output)
 }
 
-// answer visits all fields but the one added last: in kindCall others follow.
+// answer visits all fields except the last, which was added later: in kindCall other fields follow.
 func (e *returnEvent) answer(c *codec) {
 	c.number(&e.key)
 	o := &e.outcome
@@ -185,7 +184,7 @@ func (e *returnEvent) answer(c *codec) {
 
 type deliveredEvent struct {
 	key int64
-	at  time.Time // the record is written later
+	at  time.Time // the record is written later than this
 }
 
 func (e *deliveredEvent) fields(c *codec) {
@@ -208,10 +207,10 @@ func (e *messageEvent) fields(c *codec) {
 	c.bytes(&m.Body)
 }
 
-// fenceEvent is kindFence, and with most zero kindUnfence.
+// fenceEvent is kindFence or, if most is zero, kindUnfence.
 type fenceEvent struct {
 	client, id string // id: see Journal.FenceName
-	most       int64  // how many of the client, the latest, are kept
+	most       int64  // how many fences of the client are kept, the latest ones
 }
 
 func (e *fenceEvent) fields(c *codec) {
@@ -234,9 +233,9 @@ type trialEvent struct{}
 
 func (*trialEvent) fields(*codec) {}
 
-// removedEvent is kindRemoved. It repeats what must be known without the removed segments.
+// removedEvent is kindRemoved. It repeats the state that was recorded in the removed segments.
 type removedEvent struct {
-	stays            int64 // first segment that stays
+	stays            int64 // first remaining segment
 	lastKey, lastSeq int64
 	fences           []fenceEvent // oldest of a client first
 }
@@ -253,7 +252,7 @@ func (e *removedEvent) fields(c *codec) {
 		}
 		f := &e.fences[i]
 		if f.fields(c); f.id == "" {
-			break // cut off
+			break // the body is cut off
 		}
 	}
 }

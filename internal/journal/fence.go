@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// FenceName names a fence: of the calls with an id of one agent, or of every agent if it is nil. No id contains the mark
-// between them. Earlier versions knew no agents.
+// FenceName returns the name of a fence for a call id of one agent or, if agent is nil, of every agent. No id contains
+// the separator. Names in older journals have no agent.
 func (*Journal) FenceName(agent *string, callID string) string {
 	if agent == nil {
 		return callID
@@ -17,8 +17,8 @@ func (*Journal) FenceName(agent *string, callID string) string {
 	return callID + "\n" + *agent
 }
 
-// Fence records, synced, that a client cancelled a call of an agent, nil: of any, that has not come. It reports false if
-// that has used the id. Only the latest most fences of a client are kept.
+// Fence records, synced, that a client cancelled a call that has not arrived, of one agent or, if agent is nil, of
+// any. It reports false if a recorded call has the id. Only the latest most fences of a client are kept.
 func (j *Journal) Fence(ctx context.Context, client string, agent *string, callID string, most int) (fenced bool, err error) {
 	err = j.write.record(synced, func(b *batch) error {
 		fits := func(c *Call) bool {
@@ -31,7 +31,7 @@ func (j *Journal) Fence(ctx context.Context, client string, agent *string, callI
 			}
 		}
 		if _, err := j.index.find(ctx, cID, j.index.hash.of(callID), fits); !errors.Is(err, ErrNotFound) {
-			return err // nil: the id is used
+			return err // nil = the id is used
 		}
 		fenced = true
 		return b.append(kindFence, &fenceEvent{client, j.FenceName(agent, callID), int64(most)})
@@ -42,7 +42,7 @@ func (j *Journal) Fence(ctx context.Context, client string, agent *string, callI
 	return fenced, nil
 }
 
-// Unfence forgets a fence whose call is recorded. It does not wait; failed receives an error.
+// Unfence removes a fence whose call is recorded. It does not wait; failed receives any error.
 func (j *Journal) Unfence(client, name string, failed func(error)) {
 	j.updateLater("fence", kindUnfence, &fenceEvent{client: client, id: name}, failed)
 }

@@ -5,19 +5,19 @@ import (
 	"sync/atomic"
 )
 
-// filter has a bit for the hash of each recorded identity, once whole is set. Other identities share
-// bits, 1.5 % of them beside a million calls, and are looked up in vain. It takes 8 MB.
+// filter is a Bloom filter of the identities of all recorded calls, valid once whole is set. With a million calls, 1.5
+// % of other identities match and are looked up needlessly. It takes 8 MB.
 type filter struct {
 	hash  hasher
 	bits  [1 << 20]atomic.Uint64
 	whole atomic.Bool
 }
 
-// filterAfter is how many lookups must fail first: short-lived processes need no filter.
+// filterAfter is how many lookups must fail before a filter is made: short-lived processes need none.
 const filterAfter = 256
 
 func (f *filter) at(hash uint32) (word *atomic.Uint64, bit uint64) {
-	hash *= 0x9e3779b1 // the low bits of a masked hash reach all of the filter
+	hash *= 0x9e3779b1 // spread the low bits of a masked hash over the whole filter
 	return &f.bits[hash>>12], 1 << (hash >> 6 & 63)
 }
 
@@ -26,7 +26,7 @@ func (f *filter) add(hash uint32) {
 	word.Or(bit)
 }
 
-// lacks reports whether an identity certainly was never recorded; f may be nil.
+// lacks reports whether an identity was certainly never recorded. f may be nil.
 func (f *filter) lacks(id identity) bool {
 	if f == nil || !f.whole.Load() {
 		return false
@@ -35,7 +35,7 @@ func (f *filter) lacks(id identity) bool {
 	return word.Load()&bit == 0
 }
 
-// seldom makes a filter after many failed lookups. The caller holds the table's lock.
+// seldom creates a filter after many failed lookups. The caller holds the table's lock.
 func (j *Journal) seldom(t *table) {
 	if j.misses++; j.misses < filterAfter || t.filter != nil {
 		return
@@ -45,7 +45,7 @@ func (j *Journal) seldom(t *table) {
 		f.add(f.hash.identity(id))
 	}
 	t.filter = f
-	// Ends when the index is read, or the journal is closed.
+	// Ends when the whole index is read, or the journal is closed.
 	j.beside.Go(func() {
 		err := j.index.identities(func(hash uint32) bool {
 			f.add(hash)
@@ -55,7 +55,7 @@ func (j *Journal) seldom(t *table) {
 	})
 }
 
-// identities passes on the identity hashes of all indexed calls until more returns false.
+// identities passes the identity hashes of all indexed calls to more until it returns false.
 func (x *index) identities(more func(hash uint32) bool) error {
 	v := x.view()
 	defer v.close()

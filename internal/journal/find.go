@@ -37,9 +37,9 @@ func (j *Journal) latest(ctx context.Context, column int, hash uint32, fits func
 	return r, err
 }
 
-// query lets do read the records, and again if another process removed some meanwhile. The error is
-// ErrBusy if another process writes for long, because earlier records of it may be missing. If the
-// log cannot be read, it is why, after a listing of what was read before, and instead of ErrNotFound.
+// query calls do, and repeats it if another process removed records meanwhile. It returns ErrBusy if another process
+// writes for long, because that process's records may be missing. If the log cannot be read, query returns that error
+// after a listing of the records read before, and instead of ErrNotFound.
 func (j *Journal) query(do func(*view) error) error {
 	for {
 		unread := j.write.look()
@@ -60,7 +60,7 @@ func (j *Journal) query(do func(*view) error) error {
 	}
 }
 
-// Arguments returns a call's arguments byte for byte, or ErrNotFound.
+// Arguments returns a call's arguments as recorded, or ErrNotFound.
 func (j *Journal) Arguments(ctx context.Context, k Key) (text []byte, err error) {
 	err = j.query(func(v *view) error {
 		e, err := v.asked(k)
@@ -72,18 +72,18 @@ func (j *Journal) Arguments(ctx context.Context, k Key) (text []byte, err error)
 	return text, err
 }
 
-// Calls returns up to limit calls after a key, oldest first; the zero Key precedes the first.
+// Calls returns up to limit calls after a key, oldest first. The zero Key precedes the first call.
 func (j *Journal) Calls(ctx context.Context, after Key, limit int) ([]Record, error) {
 	return j.records(ctx, callScan{between: between{after: int64(after)}, ascending: true}, limit, nil)
 }
 
-// Latest returns up to limit calls before a key, latest first; the zero Key follows the last. With
-// an error it returns the readable ones.
+// Latest returns up to limit calls before a key, latest first; the zero Key follows the last. With an error it returns
+// the readable calls.
 func (j *Journal) Latest(ctx context.Context, before Key, limit int) ([]Record, error) {
 	return j.records(ctx, callScan{between: between{before: int64(before)}}, limit, nil)
 }
 
-// Ended returns up to limit calls that have a return, latest first; of any client if it is empty.
+// Ended returns up to limit calls that have a return, latest first. An empty client means any.
 func (j *Journal) Ended(ctx context.Context, client string, limit int) ([]Record, error) {
 	q := callScan{changing: flags(hasEnded, 0)}
 	if client != "" {
@@ -92,8 +92,7 @@ func (j *Journal) Ended(ctx context.Context, client string, limit int) ([]Record
 	return j.records(ctx, q, limit, func(r *Record) bool { return client == "" || r.Client == client })
 }
 
-// Ran returns up to limit calls of a conversation that have a return and may have output, latest
-// first.
+// Ran returns up to limit calls of a conversation that have a return and may have output, latest first.
 func (j *Journal) Ran(ctx context.Context, client, agent, conversation string, limit int) ([]Record, error) {
 	x := j.index
 	q := callScan{
@@ -105,8 +104,7 @@ func (j *Journal) Ran(ctx context.Context, client, agent, conversation string, l
 	})
 }
 
-// Untold returns up to limit background calls of a client whose return was not delivered, oldest
-// first.
+// Untold returns up to limit background calls of a client whose return was not delivered, oldest first.
 func (j *Journal) Untold(ctx context.Context, client string, limit int) ([]Record, error) {
 	q := callScan{static: j.index.are(cClient, client), changing: flags(isBackground|hasEnded, isDelivered), ascending: true}
 	return j.records(ctx, q, limit, func(r *Record) bool { return r.Client == client })
@@ -126,7 +124,7 @@ func flags(all, not uint32) []condition {
 	return []condition{{cFlags, want}}
 }
 
-// OpenCalls returns the calls of all daemons that have no return, or ErrBusy.
+// OpenCalls returns the keys of the calls of all daemons that have no return, or ErrBusy.
 func (j *Journal) OpenCalls() (map[Key]bool, error) {
 	if err := j.write.look(); err != nil {
 		return nil, fmt.Errorf("cannot read the journal's open calls: %w", err)
@@ -150,8 +148,8 @@ func (j *Journal) records(ctx context.Context, q callScan, limit int, fits func(
 	return list, err
 }
 
-// whole returns up to limit calls that a query selects and fits accepts, with Arguments. With an
-// error it returns the readable ones.
+// whole returns up to limit calls that a query selects and fits accepts, with Arguments. With an error it returns the
+// readable calls.
 func (j *Journal) whole(ctx context.Context, q callScan, limit int, fits func(*Record) bool) (list []Record, err error) {
 	err = j.query(func(v *view) error {
 		list, v.lists = nil, true
@@ -176,10 +174,9 @@ func (j *Journal) whole(ctx context.Context, q callScan, limit int, fits func(*R
 	return list, err
 }
 
-// Unfinished returns the open calls of dead daemons that wanted accepts (nil: all), oldest first,
-// and makes them this daemon's. A Running call may have run and must not run again; one that was
-// Intended when the machine crashed becomes Running. Those of a damaged journal wait until it is
-// accepted.
+// Unfinished returns the open calls of dead daemons that wanted accepts (nil: all), oldest first, and makes this
+// daemon their owner. A Running call may have executed and must not run again; a call that was Intended when the
+// machine crashed becomes Running. A damaged journal returns none until it is accepted.
 func (j *Journal) Unfinished(wanted func(*Record) bool) ([]Record, error) {
 	var list []Record
 	if j.write.tampered != nil {

@@ -10,19 +10,18 @@ import (
 	"github.com/toold/toold/internal/journal/columns"
 )
 
-// copy returns a tail whose columns stay as they are while t grows.
+// copy returns a tail whose columns do not change while t grows.
 func (t *tail) copy() *tail {
 	f := *t
 	f.messages.Hashes, f.messages.Numbers = slices.Clone(t.messages.Hashes), slices.Clone(t.messages.Numbers)
 	f.calls.Hashes, f.calls.Numbers = slices.Clone(t.calls.Hashes), slices.Clone(t.calls.Numbers)
-	for _, c := range []int{cTool, cAction, cBy, cFlags} { // the others only grow
+	for _, c := range []int{cTool, cAction, cBy, cFlags} { // only these columns change in place
 		f.calls.Hashes[c] = slices.Clone(t.calls.Hashes[c])
 	}
 	f.rows, f.places, f.events = nil, nil, nil
 	return &f
 }
 
-// freeze returns a sealed copy of a tail.
 func (t *tail) freeze() *tail {
 	f := t.copy()
 	f.rows, f.events = t.rows, t.events
@@ -30,8 +29,8 @@ func (t *tail) freeze() *tail {
 	return f
 }
 
-// seal completes a tail: it lists the open calls and the records of each call in order. Nothing can be
-// added afterwards.
+// seal completes a tail: it lists the open calls, and the records of each call in order. Nothing can be added to a
+// sealed tail.
 func (t *tail) seal() {
 	t.open = nil
 	ends := make([]uint64, t.calls.Len())
@@ -58,7 +57,7 @@ func (t *tail) seal() {
 }
 
 func (t *tail) encode() ([]byte, error) {
-	s := t.summary // encoding clears fields
+	s := t.summary // encoding overwrites fields
 	s.foreign, s.fences = slices.Clone(s.foreign), slices.Clone(s.fences)
 	head, err := encode(&s, nil)
 	if err != nil {
@@ -80,13 +79,13 @@ func parseChunk(r io.ReaderAt, size int64) (s summary, f *columns.File, err erro
 	return s, f, nil
 }
 
-// within reports whether all message rows that s names are among the first rows.
+// within reports whether all message rows that s refers to are below rows.
 func (s *summary) within(rows int64) bool {
 	return !slices.ContainsFunc(s.loose, func(row int64) bool { return row < 0 || row >= rows }) &&
 		!slices.ContainsFunc(s.foreign, func(f foreign) bool { return f.row < 0 || f.row > rows })
 }
 
-// resume returns a tail that continues the chunk in a file.
+// resume returns a growing tail from the chunk in a file.
 func resume(hash hasher, s summary, f *columns.File, r io.ReaderAt) (*tail, error) {
 	t := newTail(hash, 1)
 	t.summary = s
@@ -124,7 +123,7 @@ func resume(hash hasher, s summary, f *columns.File, r io.ReaderAt) (*tail, erro
 	return t, nil
 }
 
-// again rebuilds a chunk whose file is unusable from its records.
+// again rebuilds a chunk with an unusable file from the log.
 func (x *index) again(c *chunk) (*tail, error) {
 	log := chain.NewReader(x.log)
 	defer log.Close()

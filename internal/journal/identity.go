@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// Self names this process beyond the reuse of its pid: by the pid, the clock ticks from boot to its
-// start (proc_pid_stat(5), field 22), /proc/sys/kernel/random/boot_id and the pid namespace. It has
-// only the pid where the system has no start times.
+// Self returns a name of this process that a later process with the same pid does not have: pid, start time in clock
+// ticks since boot (proc_pid_stat(5), field 22), /proc/sys/kernel/random/boot_id and the pid namespace. On systems
+// without these it is the pid.
 func Self() string {
 	return strconv.Itoa(os.Getpid()) + " " + strconv.FormatUint(startTime(), 10) + " " + bootID()
 }
 
-// sameBoot reports whether two processes are of one boot of the machine.
 func sameBoot(process, other string) bool {
 	boot := bootOf(process)
 	return boot != "" && boot == bootOf(other)

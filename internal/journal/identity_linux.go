@@ -18,7 +18,7 @@ func startTime() uint64 {
 	if err != nil {
 		return 0
 	}
-	// The name in field 2 may contain anything, so count from its closing bracket.
+	// Field 2, the name, may contain anything. Fields are counted from its closing parenthesis.
 	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
 	if len(fields) < 20 {
 		return 0

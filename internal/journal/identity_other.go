@@ -2,7 +2,7 @@
 
 package journal
 
-// bootID and startTime are unknown: a reused pid looks like the old process.
+// Without these values, a reused pid looks like the old process.
 func bootID() string { return "" }
 
 func startTime() uint64 { return 0 }

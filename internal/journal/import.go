@@ -16,9 +16,9 @@ import (
 	"github.com/toold/toold/internal/statedir"
 )
 
-// Import converts the SQLite journal of 0.1.0-dev in dir, if there is one, and renames it to
-// journal.db.imported. It returns the number of calls. The error is ErrTampered if it was changed,
-// unless accept is set. After a crash there is either the old journal or the new one.
+// Import converts the SQLite journal of 0.1.0-dev in dir, if it exists, and renames it to journal.db.imported. It
+// returns the number of calls. The error is ErrTampered if the journal was changed, unless accept is set. A crash
+// leaves either the old journal or the new one.
 func Import(ctx context.Context, dir string, accept bool) (calls int, done bool, err error) {
 	if !exists(oldPath(dir)) && !exists(oldPath(dir)+importing) {
 		return 0, false, nil // without a lock: dir may be read-only
@@ -51,7 +51,7 @@ func exists(path string) bool {
 }
 
 const (
-	importing = ".importing" // suffix while the new journal takes its place
+	importing = ".importing" // suffix while the new journal replaces it
 	imported  = ".imported"
 )
 

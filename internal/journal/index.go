@@ -15,23 +15,23 @@ import (
 	"github.com/toold/toold/internal/journal/columns"
 )
 
-// index locates calls and messages in the log: complete chunks, and a tail with the newest records.
-// It is derived from the log. Chunks that cannot be written stay in memory.
+// index locates calls and messages in the log. It consists of complete chunks and a tail with the newest records, all
+// derived from the log. Chunks that cannot be written remain in memory.
 type index struct {
 	log     chain.Dir
-	dir     chain.Dir // of the chunks; nil: they stay in memory
+	dir     chain.Dir // of the chunks; nil: chunks remain in memory
 	hash    hasher
 	texts   texts
-	records uint64 // at most, in a chunk
+	records uint64 // maximum in a chunk
 
 	saving sync.Mutex   // held during save
 	mu     sync.RWMutex // guards the fields below
 	newest *newest      // may be nil
 	chunks []*chunk     // oldest first
 	tail   *tail        // nil before the first record
-	saved  uint64       // last record of the tail's file
+	saved  uint64       // last record in the file of the tail
 	failed uint64       // guarded by saving: last record when writing failed; 0 after success
-	begins int64        // first segment after the last removal
+	begins int64        // first segment that was not removed
 	moved  map[Key]*moved
 	origin map[Key]origin // calls that returned in a later chunk
 }
@@ -40,7 +40,7 @@ type index struct {
 type chunk struct {
 	summary
 	name  string
-	moved []Key // calls changed by later chunks; guarded by index.mu
+	moved []Key // calls that later chunks change; guarded by index.mu
 
 	mu     sync.Mutex
 	memory *tail // sealed; nil once file is set
@@ -58,12 +58,11 @@ const (
 	unfinished = ".new"
 )
 
-// openIndex reads the existing chunks, up to the first gap.
 func openIndex(f *files) (*index, error) {
 	x := &index{log: f.log, texts: texts{dir: f.log}, records: f.chunk, moved: map[Key]*moved{}, origin: map[Key]origin{}}
 	if f.path != "" {
 		for _, name := range []string{oldIndex, oldIndex + "-wal", oldIndex + "-shm"} {
-			_ = os.Remove(filepath.Join(f.path, name)) // leftovers only take space
+			_ = os.Remove(filepath.Join(f.path, name)) // unused files only take space
 		}
 	}
 	id, first, err := chain.Identify(f.log)
@@ -88,7 +87,7 @@ func openIndex(f *files) (*index, error) {
 	return x, nil
 }
 
-// files returns the readable chunks in order, and removes obsolete and unfinished files.
+// files returns the readable chunks in order. It removes obsolete and unfinished files.
 func (x *index) files(first uint32) (list []*chunk, err error) {
 	names, err := x.dir.Names()
 	if err != nil {
@@ -98,7 +97,7 @@ func (x *index) files(first uint32) (list []*chunk, err error) {
 		number, _, _ := strings.Cut(name, "-")
 		segment, _ := strconv.ParseUint(number, 10, 32) // 0 for another file
 		if segment < uint64(first) || strings.HasSuffix(name, unfinished) {
-			_ = x.dir.Remove(name) // it is made again
+			_ = x.dir.Remove(name) // it is created again
 			continue
 		}
 		c, err := x.open(name)
@@ -130,7 +129,6 @@ func (x *index) open(name string) (*chunk, error) {
 	return &chunk{summary: s, name: name, file: file}, err
 }
 
-// follows reports whether c is the next chunk.
 func (x *index) follows(c *chunk) bool {
 	var last chain.Mark
 	if n := len(x.chunks); n > 0 {
@@ -142,7 +140,7 @@ func (x *index) follows(c *chunk) bool {
 	if c.first.Number <= last.Number {
 		return false
 	}
-	met := false // only the log's own records may be between
+	met := false // only the log's own records may precede it
 	err := chain.Read(x.log, last, c.first, func(rec chain.Record) error {
 		if rec.Mark != c.first {
 			return errForeign
@@ -153,8 +151,8 @@ func (x *index) follows(c *chunk) bool {
 	return err == nil && met
 }
 
-// restore loads open calls, fences and numbers into a table and makes the last chunk the tail. It
-// returns the last indexed record.
+// restore loads open calls, fences and numbers into a table, and makes the last chunk the tail. It returns the last
+// indexed record.
 func (x *index) restore(t *table) (at chain.Mark, err error) {
 	x.tail, x.saved, x.begins = nil, 0, 0
 	clear(x.moved)
@@ -180,7 +178,7 @@ func (x *index) restore(t *table) (at chain.Mark, err error) {
 				t.fence(&c.fences[i].fenceEvent)
 			}
 		}
-		x.meet(c.foreign, c.first.Segment) // to earlier chunks
+		x.meet(c.foreign, c.first.Segment) // changes to earlier chunks
 	}
 	t.number = at.Number
 	if err := x.reopen(); err != nil {
@@ -232,7 +230,7 @@ func (x *index) reopen() error {
 	return nil
 }
 
-// drop removes the last chunk, because it is unreadable or the log lacks its records.
+// drop removes the last chunk, which is unreadable or whose records the log lacks.
 func (x *index) drop() {
 	name := ""
 	switch n := len(x.chunks); {
@@ -243,10 +241,10 @@ func (x *index) drop() {
 	default:
 		return
 	}
-	_ = x.dir.Remove(name) // it is made again
+	_ = x.dir.Remove(name) // it is created again
 }
 
-// meet notes changes to calls of earlier chunks.
+// meet records changes to calls of earlier chunks.
 func (x *index) meet(list []foreign, segment uint32) {
 	for _, f := range list {
 		home := x.home(Key(f.key))
@@ -264,7 +262,7 @@ func (x *index) meet(list []foreign, segment uint32) {
 	}
 }
 
-// home returns the chunk of a call; nil for the tail or none.
+// home returns the chunk of a call, or nil if the call is in the tail or unknown.
 func (x *index) home(k Key) *chunk {
 	for _, c := range slices.Backward(x.chunks) {
 		if c.least <= k && k <= c.most && c.most > 0 {
@@ -309,7 +307,7 @@ func (x *index) segment(k Key) uint32 {
 
 func (x *index) inTail(k Key) bool { return x.tail != nil && x.tail.rows[k] != nil }
 
-// add indexes a record that changes call, which may be nil.
+// add indexes a record that changes call; call may be nil.
 func (x *index) add(r taken, call *Call) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -338,7 +336,7 @@ func (x *index) add(r taken, call *Call) {
 	}
 }
 
-// remove forgets the segments before stays. The caller holds mu or is alone.
+// remove forgets the segments before stays. The caller holds mu, or no one else uses x.
 func (x *index) remove(stays int64) {
 	if stays <= x.begins {
 		return
@@ -347,7 +345,7 @@ func (x *index) remove(stays int64) {
 	n := 0
 	for n < len(x.chunks) && int64(x.chunks[n].first.Segment) < stays {
 		if x.dir != nil {
-			_ = x.dir.Remove(x.chunks[n].name) // leftovers are ignored
+			_ = x.dir.Remove(x.chunks[n].name) // a remaining file is ignored
 		}
 		n++
 	}

@@ -1,19 +1,17 @@
-// Package journal keeps the durable record of calls, decisions and messages.
+// Package journal stores the durable record of calls, decisions and messages.
 //
-// It is an append-only log of events (package chain) that several processes may share. A table in
-// memory, built from the log, decides which event may follow. An index, derived from the log and
-// removable at any time, locates calls and messages for queries. Texts above 64 KiB are blobs
-// beside the log. The oldest segments can be removed (Journal.Remove), but never those of an open
-// call.
+// It is an append-only log of events (package chain) that several processes may share. A table in memory, built from
+// the log, determines which event may follow. An index, derived from the log and removable at any time, locates calls
+// and messages for queries. Texts above 64 KiB are blobs outside the log. The oldest segments can be removed
+// (Journal.Remove), but never those of an open call.
 //
-// A decision, an intent, and the return of a call that ran before it was recorded are synced before
-// the method returns. Other records survive the daemon at once, and the machine some milliseconds
-// later: if a power cut loses a return, it is still known that the call ran. Starts survive the
-// daemon, so it is known which calls have not started. Deliveries are written some milliseconds
-// late.
+// Decisions, intents, and returns recorded together with their call are synced before the method returns. Other
+// records survive the daemon at once, and the machine some milliseconds later: if a power cut loses a return, it is
+// still known that the call ran. Starts survive the daemon, so it is known which calls have not started. Deliveries
+// are written some milliseconds late.
 //
-// Concurrent writes share one write and sync. After an error the record does not exist, and the
-// caller must not proceed.
+// Concurrent writes share one write and sync. After an error the caller must not proceed, although the record may
+// exist, for instance if only the sync failed.
 package journal
 
 import (
@@ -41,11 +39,11 @@ var (
 	ErrBusy     = errors.New("another process writes to the journal for long")
 )
 
-// Journal is an open journal, safe for concurrent use. A context aborts queries, not writes.
+// Journal is an open journal. It is safe for concurrent use. A context aborts queries, not writes.
 type Journal struct {
-	daemon  string // of Self
+	daemon  string // from Self
 	dir     string
-	alive   io.Closer // marks daemon as alive while open
+	alive   io.Closer // marks daemon as alive until closed
 	files   files
 	write   *recorder
 	index   *index
@@ -57,11 +55,11 @@ type Journal struct {
 	closing atomic.Bool
 	hold    atomic.Uint32  // of Hold
 	grown   chan struct{}  // of Grown; capacity 1
-	beside  sync.WaitGroup // reading the index for a filter
+	beside  sync.WaitGroup // goroutines that read the index for a filter
 	key     seal.Key
 }
 
-// opened is when a Journal was opened, by a clock that cannot be set, and the segment that grew then.
+// opened is when a Journal was opened, by the monotonic clock, and the segment that grew then.
 type opened struct {
 	at      time.Time
 	segment uint32
@@ -69,18 +67,18 @@ type opened struct {
 
 type files struct {
 	log, notes chain.Dir
-	path       string // of log; "" = a copy without index
-	segment    int64  // size of a segment
-	chunk      uint64 // records per chunk
+	path       string // of the log; "" = a copy without index
+	segment    int64  // bytes of a segment
+	chunk      uint64 // records of a chunk
 	hashMask   uint32
-	last       chain.Mark // end of a copy, which has no notes
+	last       chain.Mark // end of a copy that has no note
 }
 
 const (
 	segmentBytes = 64 << 20
-	leastSegment = 1 << 20                // also of the first: Bound comes later
-	settleAfter  = 250 * time.Millisecond // after the last record
-	lockWait     = 10 * time.Second       // another process holds the lock during one write
+	leastSegment = 1 << 20                // also of the first segment, which begins before Bound is called
+	settleAfter  = 250 * time.Millisecond // delay after the last record
+	lockWait     = 10 * time.Second       // another process holds the lock only during one write
 	noteName     = "head"
 )
 
@@ -104,8 +102,8 @@ func openNotes(dir string) (chain.Dir, error) {
 	return notes, err
 }
 
-// notesDir returns the directory of the note: beside the state directory, so that replacing the
-// whole directory is noticed, or inside if that is impossible.
+// notesDir returns the directory of the note. It is outside the state directory, so that replacing that directory is
+// noticed, or inside if it cannot be created outside.
 func notesDir(dir string) string {
 	if _, err := os.Stat(filepath.Join(statedir.Head(dir), noteName)); err != nil && HeadInside(dir) {
 		return insideDir(dir)
@@ -115,7 +113,7 @@ func notesDir(dir string) string {
 
 func insideDir(dir string) string { return filepath.Join(dir, "journal.head") }
 
-// HeadInside reports whether the note of the journal in dir is inside dir, and is lost with it.
+// HeadInside reports whether the note of the journal in dir is inside dir, and would be lost with it.
 func HeadInside(dir string) bool {
 	_, err := os.Stat(filepath.Join(insideDir(dir), noteName))
 	return err == nil
@@ -137,8 +135,8 @@ func (f *files) close() error {
 	return errors.Join(errs...)
 }
 
-// Open opens the journal in dir, creating it if missing, for calls of the process daemon (Self,
-// except in tests). A damaged one opens for reading what is indexed.
+// Open opens the journal in dir, and creates it if it is missing. daemon owns the calls that it records; it is Self,
+// except in tests. A damaged journal is opened for reading the indexed records.
 func Open(ctx context.Context, dir string, daemon string) (*Journal, error) {
 	return open(ctx, dir, daemon, openFiles)
 }
@@ -186,7 +184,7 @@ func (j *Journal) open(ctx context.Context, dir string, files func(string) (file
 	return nil
 }
 
-// openLog opens the index and the log and brings index and table up to date.
+// openLog opens the index and the log, and updates index and table from the log.
 func (j *Journal) openLog() error {
 	w := j.write
 	w.texts = texts{dir: j.files.log}
@@ -212,7 +210,7 @@ func (j *Journal) openLog() error {
 		if !errors.Is(err, chain.ErrNoMark) || !x.any() {
 			break
 		}
-		x.drop() // the log lacks its records
+		x.drop() // it indexes records that the log lacks
 	}
 	var damage *chain.DamageError
 	if errors.As(err, &damage) {
@@ -223,7 +221,7 @@ func (j *Journal) openLog() error {
 		return err
 	}
 	if w.log != nil && x.hash.id != w.log.ID() && x.any() {
-		// Another process created the log meanwhile: its hashes differ.
+		// Another process created the log meanwhile, so its hashes differ.
 		if err := errors.Join(w.log.Close(), x.close()); err != nil {
 			return err
 		}
@@ -241,7 +239,7 @@ func (j *Journal) openLog() error {
 	return nil
 }
 
-// prepare creates a directory, and rejects one that everybody may write to.
+// prepare creates a directory. It rejects one that is world-writable.
 func prepare(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -267,7 +265,7 @@ func (j *Journal) WaitForLock(most time.Duration) {
 	<-j.write.turn
 }
 
-// Daemon returns the process that owns this Journal's calls.
+// Daemon returns the name of the process that owns the calls recorded here.
 func (j *Journal) Daemon() string { return j.daemon }
 
 // Close completes pending writes and closes the files. No method may be called afterwards.
@@ -283,7 +281,7 @@ func (j *Journal) Close() error {
 			j.WaitForLock(lookFor)
 		}
 		j.CheckpointRest()
-		_ = j.index.save() // otherwise the next process does
+		_ = j.index.save() // otherwise the next process saves it
 	}
 	if j.write != nil && j.write.log != nil {
 		errs = append(errs, j.write.log.Close())
@@ -298,8 +296,8 @@ func (j *Journal) Close() error {
 	return errors.Join(errs...)
 }
 
-// settle drops from the table the ended calls without records since the last settle, and saves the
-// index. What cannot be saved is rebuilt from the log.
+// settle saves the index, and drops from the table the ended calls that have no records since the last settle. What
+// cannot be saved is rebuilt from the log.
 func (j *Journal) settle() {
 	w := j.write
 	w.known.Lock()

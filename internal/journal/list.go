@@ -14,12 +14,12 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// pageBytes limits the bodies of a page, since each slow client may have such a page waiting.
+// pageBytes limits the bodies of a page, because each slow client may have a page in memory.
 const pageBytes = 1 << 20
 
 // Query selects messages. Empty fields select all.
 type Query struct {
-	Before, After string // message ids: older and newer, whatever the order
+	Before, After string // ids of messages: older and newer, whatever the order
 	AfterSeq      int64  // newer than this message number
 	Limit         int    // 0 = 100, at most 1000
 	Ascending     bool   // oldest first; default newest first
@@ -38,7 +38,7 @@ type Query struct {
 	MessageTypes   []string
 }
 
-// Page is up to Limit messages in the requested order, fewer if their bodies are large.
+// Page has up to Limit messages in the requested order, fewer if their bodies are large.
 type Page struct {
 	Messages   []Message
 	HasMore    bool   // more messages match
@@ -46,8 +46,8 @@ type Page struct {
 	NextAfter  string // newest id
 }
 
-// List returns the messages that a query selects. The error is ErrNotFound if Before or After names
-// no message. With another error it returns the readable ones.
+// List returns the messages that a query selects. The error is ErrNotFound if Before or After names no message. With
+// another error the page has the readable messages.
 func (j *Journal) List(ctx context.Context, q Query) (Page, error) {
 	limit := 100
 	if q.Limit > 0 {
@@ -73,7 +73,6 @@ func (j *Journal) List(ctx context.Context, q Query) (Page, error) {
 	return p, err
 }
 
-// fitting returns how many messages fit into a page: at least one, at most limit.
 func fitting(found []Message, limit int) int {
 	size := 0
 	for i, m := range found {
@@ -142,13 +141,13 @@ func (q *Query) scan(ctx context.Context, v *view) (messageScan, error) {
 	return s, nil
 }
 
-// field is what a query wants in a column, and what a message has there.
+// field is the wanted value of a column, and the value of a message.
 type field struct {
 	column   int
 	want, is string
 }
 
-// fields begins with those that select the fewest messages.
+// fields is ordered by how few messages a field selects, fewest first.
 func (q *Query) fields(m *Message) []field {
 	return []field{
 		{mCall, q.CallID, m.CallID},
@@ -212,7 +211,7 @@ func (r *messageReader) read(at foundMessage) (m placed, err error) {
 	return m, err
 }
 
-// note replaces a body that has no fields without its lost text.
+// note replaces a body that is no longer JSON because a text of it is lost.
 func (m *Message) note() (err error) {
 	if !bytes.HasPrefix(m.Body, []byte(lostBody)) && json.Valid(m.Body) {
 		return nil
@@ -251,7 +250,7 @@ func (r *messageReader) message(at foundMessage, e event, rec chain.Record) (m p
 	return m, ErrNotFound
 }
 
-// fits checks a message itself: an index entry may match by a collision of hashes.
+// fits checks the message itself, because index entries may match by a hash collision.
 func (r *messageReader) fits(ctx context.Context, m *placed, q *Query) (bool, error) {
 	for _, f := range q.fields(&m.Message) {
 		if f.want != "" && f.want != f.is {

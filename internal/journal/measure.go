@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Measure calls synced, which must not block, with the duration and result of each sync.
+// Measure makes synced receive the duration and result of each sync. synced must not block.
 func (j *Journal) Measure(synced func(took time.Duration, err error)) { j.write.synced.Store(&synced) }
 
 func (r *recorder) measure(took time.Duration, err error) {
@@ -15,7 +15,7 @@ func (r *recorder) measure(took time.Duration, err error) {
 	}
 }
 
-// Bytes returns the sizes of the log and the index, as far as they can be listed.
+// Bytes returns the sizes of the log and the index, as far as they can be determined.
 func (j *Journal) Bytes() (log, index int64) {
 	return sizes(j.files.path), sizes(filepath.Join(j.files.path, indexName))
 }

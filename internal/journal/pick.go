@@ -13,7 +13,7 @@ type condition struct {
 
 type between struct{ after, before int64 }
 
-// all reports whether the range contains least to most.
+// all reports whether the whole range from least to most is within b.
 func (b between) all(least, most int64) bool { return b.after < least && most < b.before }
 
 func (p *part) between(table int, b between) columns.Rows {
@@ -28,7 +28,7 @@ func (p *part) between(table int, b between) columns.Rows {
 	return columns.Between(numbers.Search(uint64(max(b.after, 0)+1)), numbers.Search(uint64(b.before)))
 }
 
-// pick returns the rows that fulfil conditions, ignoring other chunks.
+// pick returns the rows that meet all conditions, without the changes in other chunks.
 func (p *part) pick(table int, in between, all []condition) columns.Rows {
 	rows := p.between(table, in)
 	for _, c := range all {
@@ -44,7 +44,7 @@ func (p *part) pick(table int, in between, all []condition) columns.Rows {
 	return rows
 }
 
-// holds reports whether a row fulfils conditions, with the hashes that has substitutes.
+// holds reports whether a row meets all conditions when has replaces its hashes.
 func (p *part) holds(table, row int, all []condition, has func(column int, is uint32) uint32) bool {
 	for _, c := range all {
 		hashes := p.hash(table, c.column)

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// health is whether the journal can be written.
+// health records why the journal cannot be written, if so.
 type health struct {
 	mu     sync.Mutex
-	failed error     // by the last write
+	failed error     // error of the last write
 	refuse error     // why no new call is recorded
-	looked time.Time // when found was determined
-	found  error     // by look
+	looked time.Time // when found was set
+	found  error     // result of Journal.look
 }
 
 const (
@@ -28,8 +28,8 @@ func (h *health) wrote(err error) {
 	h.failed = err
 }
 
-// Ready returns why no call can be recorded now. It checks the files at most once a second, and
-// retries a failed write. A nil Journal is ready.
+// Ready returns why no call can be recorded now, or nil. It checks the files at most once a second, and retries after
+// a failed write. A nil Journal is ready.
 func (j *Journal) Ready() error {
 	if j == nil {
 		return nil
@@ -49,7 +49,7 @@ func (j *Journal) Ready() error {
 	}
 	found = j.look()
 	if found == nil && failed != nil {
-		_ = j.write.record(synced, func(b *batch) error { return b.append(kindTrial, &trialEvent{}) }) // health has the error
+		_ = j.write.record(synced, func(b *batch) error { return b.append(kindTrial, &trialEvent{}) }) // recorded in health
 	}
 	if found == nil && !j.ballast.made() {
 		found = j.write.record(soon, func(*batch) error { return j.ballast.restore() })
@@ -60,8 +60,8 @@ func (j *Journal) Ready() error {
 	return errors.Join(h.failed, h.refuse, found)
 }
 
-// Refuse makes the journal reject new calls with an error; nil accepts them again. Recorded calls
-// continue.
+// Refuse makes the journal reject new calls with the error why; nil accepts them again. Recorded calls are not
+// affected.
 func (j *Journal) Refuse(why error) {
 	h := &j.write.health
 	h.mu.Lock()
@@ -69,7 +69,7 @@ func (j *Journal) Refuse(why error) {
 	h.refuse = why
 }
 
-// mayGrow returns why no new call may be recorded. The caller has the recorder's turn.
+// mayGrow returns why no new call may be recorded, or nil. The caller has the recorder's turn.
 func (j *Journal) mayGrow() error {
 	h := &j.write.health
 	h.mu.Lock()
@@ -101,7 +101,7 @@ func (j *Journal) look() error {
 	return nil
 }
 
-// plain removes the path from an error, because not everyone may see it.
+// plain removes the path from an error, because not everyone who reads the error may see it.
 func plain(err error) error {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		return p.Err

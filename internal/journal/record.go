@@ -2,28 +2,27 @@ package journal
 
 import "time"
 
-// State is how far a call is. It only advances.
+// State is the progress of a call. It only advances.
 type State string
 
-// The states in order. From Running on a call may have had effects. Intended survives a crash of
-// the daemon, not of the machine; see Journal.Unfinished.
+// The states in order. From Running on a call may have had effects. After a crash of the machine Intended counts as
+// Running; see Journal.Unfinished.
 const (
 	Received  State = "received"
-	Waiting   State = "waiting" // for a person
+	Waiting   State = "waiting" // for approval
 	Decided   State = "decided"
-	Intended  State = "intended" // may run, but has not
+	Intended  State = "intended" // will run, but has not
 	Running   State = "running"
 	Returned  State = "returned"
 	Delivered State = "delivered"
 )
 
-// Key is the number of a call in this journal, from 1. The zero Key is none.
+// Key is the number of a call in this journal, from 1. The zero Key means no call.
 type Key int64
 
-// Call is a call as requested. Client, AgentID and ID are its identity: ids may repeat across the
-// agents of a client.
+// Call is a call as requested. Client, AgentID and ID identify it: agents of one client may use the same id.
 type Call struct {
-	Client string // who asks
+	Client string // name of the client
 	ID     string // tool_call_id
 
 	AgentID        string
@@ -34,33 +33,32 @@ type Call struct {
 	GroupID        string
 	SenderID       string
 	Workspace      string // canonical root; "" if unknown
-	RequestID      string // of the request message; need not be unique
+	RequestID      string // of the request message; may repeat
 	Dialect        string
 	Tool           string // as requested
-	Canonical      string // the tool's own name, if known
+	Canonical      string // canonical name of the tool, if known
 	Arguments      []byte
-	ArgsHash       string // compares the arguments of repeated ids
+	ArgsHash       string // to compare the arguments of calls with the same id
 	BackgroundOf   string // id of the call that started this one in the background
-	Kept           string // what another daemon needs to continue a call that has not begun; "" = impossible
+	Kept           string // what another daemon needs to continue a call that has not started; "" = impossible
 
-	// MessageType and Message are the request for list_messages: a JSON object with this call
-	// alone.
+	// MessageType and Message are the request as list_messages shows it: a JSON object with only this call.
 	MessageType string
 	Message     []byte
 }
 
-// Decision is why a call may or may not run.
+// Decision says why a call may or may not run.
 type Decision struct {
 	Action  string // "allow", "ask" or "deny"
 	By      string // "policy", "person", "beforehand" or "deadline"
 	Rule    string
 	Source  string // file:line of the rule
 	Reason  string
-	Person  string // who answered, if By is "person" or "beforehand"
-	Widened string // escalation that the person granted, as JSON; "" = none
+	Person  string // who decided, if By is "person" or "beforehand"
+	Widened string // escalation that the person approved, as JSON; "" = none
 }
 
-// Outcome is how a call ended. Empty fields keep what is recorded.
+// Outcome is how a call ended. Empty fields do not change the record.
 type Outcome struct {
 	Status    string // "success" or "error"
 	ErrorType string
@@ -69,7 +67,7 @@ type Outcome struct {
 	Sandbox   string // sandbox of the run, as JSON
 	Canonical string
 	OTID      string // of the return message
-	Output    string // checksum of the output kept beside the journal
+	Output    string // checksum of the output stored next to the journal
 	Decision  Decision
 }
 
@@ -82,7 +80,7 @@ type Record struct {
 	Decision Decision
 	Daemon   string // process that owns the call; see Self
 	Process  string // as given to Start
-	SpoolDir string // where its output was kept when it started; "" = it started no command
+	SpoolDir string // directory of its output when it started; "" = it started no command
 
 	Status    string
 	ErrorType string
@@ -91,9 +89,9 @@ type Record struct {
 	Sandbox   string
 	Output    string // as in Outcome
 	Result    []byte // return message; empty until Returned
-	Lost      error  // ErrTampered if a note replaces a text
+	Lost      error  // ErrTampered if a text was lost and replaced by a note
 
-	// Zero until it happens. DecidedAt of a waiting call is when the question was first asked.
+	// Zero until the event. DecidedAt of a waiting call is when its approval was first requested.
 	ReceivedAt, DecidedAt, IntendedAt, StartedAt, ReturnedAt, DeliveredAt time.Time
 }
 
@@ -103,8 +101,8 @@ const (
 	Out = "out"
 )
 
-// Message is a recorded message. The journal writes its own "id", "seq_id", "date" and
-// "message_type" into the body of an incoming one, because clients' ids need not be unique.
+// Message is a recorded message. The journal writes its own "id", "seq_id", "date" and "message_type" into the body of
+// an incoming message, because clients may repeat ids.
 type Message struct {
 	Seq       int64  // assigned by the journal: increasing, never reused
 	ID        string // unique; may be empty for an incoming message
@@ -123,5 +121,5 @@ type Message struct {
 	CallID         string
 	Status         string // of a return
 	Body           []byte // JSON object
-	Lost           error  // ErrTampered if a note replaces a text of Body
+	Lost           error  // ErrTampered if a text of Body was lost and replaced by a note
 }

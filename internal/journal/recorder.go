@@ -11,7 +11,7 @@ import (
 	"github.com/toold/toold/internal/journal/chain"
 )
 
-// durability is when a record is on the disk. In the log it survives the daemon in any case.
+// durability is when a record is synced. A written record survives the daemon in any case.
 type durability int
 
 const (
@@ -19,31 +19,31 @@ const (
 	synced                   // before record returns
 )
 
-// laterAfter is how long a record waits for others to be written or synced with it.
+// laterAfter is how long a record waits so that others are written or synced with it.
 const laterAfter = 20 * time.Millisecond
 
-// lookFor is how long a reader waits for a writing process.
+// lookFor is how long a reader waits for another process that writes.
 const lookFor = 3 * time.Second
 
-// recorder appends records. The goroutine that has the turn writes what all others wait for,
-// because a write and a sync cost the same for one as for many.
+// recorder appends records. The goroutine that has the turn writes the records of all waiting goroutines, because one
+// write and sync for many costs the same as for one.
 type recorder struct {
-	turn     chan struct{} // capacity 1; full while someone writes
+	turn     chan struct{} // capacity 1; full while a goroutine writes
 	log      *chain.Log    // nil if tampered is set
 	batch    batch         // of the current turn; reused
 	crowd    bool          // the last write served several callers; guarded by turn
 	tampered error         // why the log is not open; nil if it is
 	texts    texts
-	signed   atomic.Pointer[signed] // needs no further checkpoint
-	appended atomic.Bool            // this process has recorded something
+	signed   atomic.Pointer[signed] // last record that needs no further checkpoint
+	appended atomic.Bool            // this process has appended records
 	changed  func()                 // called when the index may need saving
 
 	index   *index
 	known   sync.RWMutex // guards table; taken after turn
 	table   *table
 	settled uint64              // number of the last record at the last settle
-	tell    func(added Message) // may be nil
-	grew    func(bytes int64)   // of Bound; called with the turn
+	tell    func(added Message) // see Journal.Follow; may be nil
+	grew    func(bytes int64)   // see Journal.Bound; called with the turn
 
 	last   atomic.Int64 // number of the last message
 	synced atomic.Pointer[func(time.Duration, error)]
@@ -51,8 +51,8 @@ type recorder struct {
 	alarm  alarm // writes late tasks and syncs
 
 	mu    sync.Mutex
-	queue []*task // not begun, in order
-	late  []*task // no one waits for these
+	queue []*task // not started, in order
+	late  []*task // tasks that no caller waits for
 }
 
 type task struct {
@@ -63,7 +63,8 @@ type task struct {
 	done   chan struct{} // nil for a late task
 }
 
-// unsyncedError says that something was recorded and is visible, but could not be synced.
+// unsyncedError says that records are visible but could not be synced, or that it is unknown whether they were
+// written.
 type unsyncedError struct{ error }
 
 func (e *unsyncedError) Unwrap() error { return e.error }
@@ -108,7 +109,7 @@ func (r *recorder) see(rec chain.Record) error {
 // forgetEvery is how many records are read before ended calls are dropped.
 const forgetEvery = 4096
 
-// take indexes a record that the table has, and passes on its messages. The caller holds known.
+// take indexes a record that the table has, and passes its messages to tell. The caller holds known.
 func (r *recorder) take(t taken) {
 	var call *Call
 	if e := r.table.calls[callOf(t.event)]; e != nil {
@@ -125,7 +126,6 @@ func (r *recorder) take(t taken) {
 	}
 }
 
-// messages returns the messages that a record adds; call is the one that it changes.
 func (t taken) messages(call *Call) []Message {
 	switch e := t.event.(type) {
 	case *callEvent:
@@ -143,8 +143,8 @@ func (t taken) messages(call *Call) []Message {
 	return nil
 }
 
-// record lets do append records, together with others; do must not append if it fails. The error is
-// an *unsyncedError if syncing failed.
+// record calls do, which appends records, together with the tasks of other callers. If do fails it must not append.
+// The error is an *unsyncedError if the records could not be synced or may have been written.
 func (r *recorder) record(d durability, do func(*batch) error) error {
 	t := &task{do: do}
 	select {
@@ -187,8 +187,8 @@ func (r *recorder) wait(t *task) {
 	<-t.done
 }
 
-// gathered takes the queued tasks. If the last write served several callers, it first lets those queue
-// that are about to, because a write costs the same for one as for many. The caller has the turn.
+// gathered takes the queued tasks. If the last write served several callers, it first yields, so that others can queue
+// theirs: one write for many costs the same as for one. The caller has the turn.
 func (r *recorder) gathered() []*task {
 	if r.crowd {
 		runtime.Gosched()
@@ -198,8 +198,7 @@ func (r *recorder) gathered() []*task {
 	return tasks
 }
 
-// later queues a task that is written within laterAfter, or before the next read. failed receives
-// an error.
+// later queues a task that is written within laterAfter, or before the next read. failed receives any error.
 func (r *recorder) later(do func(*batch) error, failed func(error)) {
 	r.mu.Lock()
 	r.late = append(r.late, &task{do: do, failed: failed})
@@ -207,7 +206,7 @@ func (r *recorder) later(do func(*batch) error, failed func(error)) {
 	r.alarm.set()
 }
 
-// waiting takes the tasks that have not begun: all, or those that are not late.
+// waiting takes the tasks that have not started; with all, also the late ones.
 func (r *recorder) waiting(all bool) []*task {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -228,7 +227,6 @@ func (r *recorder) flush() {
 	}
 }
 
-// extend preallocates space in the log, which makes later syncs faster.
 func (r *recorder) extend() {
 	r.turn <- struct{}{}
 	defer func() { <-r.turn }()
@@ -237,8 +235,8 @@ func (r *recorder) extend() {
 	}
 }
 
-// look reads what other processes have appended and writes late tasks. The error is ErrBusy if
-// another process holds the lock for lookFor.
+// look reads the records that other processes have appended, and writes late tasks. The error is ErrBusy if another
+// process holds the lock for lookFor.
 func (r *recorder) look() error {
 	if r.log == nil {
 		return r.tampered
@@ -263,7 +261,7 @@ func (r *recorder) look() error {
 	return nil
 }
 
-// end returns the last record: of the log, or of the index without one. It may be called at any time.
+// end returns the last record of the log or, if it is not open, of the index. It is safe for concurrent use.
 func (r *recorder) end() chain.Mark {
 	if r.log == nil {
 		return r.index.last()
@@ -278,8 +276,8 @@ func (r *recorder) sync(number uint64) error {
 	return r.log.Sync(number)
 }
 
-// commit does the tasks and writes what they append. After a failed wait for the lock, tasks queued
-// meanwhile fail too. The caller has the turn.
+// commit runs the tasks and writes what they append. If it cannot get the lock, tasks queued meanwhile fail too. The
+// caller has the turn.
 func (r *recorder) commit(tasks []*task) {
 	err := r.write(tasks)
 	if errors.Is(err, chain.ErrBusy) {
@@ -299,13 +297,13 @@ func (r *recorder) commit(tasks []*task) {
 	}
 }
 
-// write appends what the tasks record, all or nothing. The caller has the turn.
+// write appends the records of the tasks, all or none. The caller has the turn.
 func (r *recorder) write(tasks []*task) error {
 	if r.log == nil {
 		return r.tampered
 	}
 	return r.wrote(r.log.Update(func(log *chain.Batch) error {
-		r.known.Lock() // until it is known whether all of it is recorded
+		r.known.Lock() // until it is known whether they are recorded
 		r.batch.begin(r.table, log)
 		for _, t := range tasks {
 			t.err = t.do(&r.batch)
@@ -314,7 +312,7 @@ func (r *recorder) write(tasks []*task) error {
 	}))
 }
 
-// remove removes the segments before the one that choose returns, after what choose appends.
+// remove removes the segments before the one that choose returns, after writing what choose appends.
 func (r *recorder) remove(choose func(b *batch, first, last uint32) (stays uint32, err error)) error {
 	r.turn <- struct{}{}
 	defer func() { <-r.turn }()
@@ -328,7 +326,7 @@ func (r *recorder) remove(choose func(b *batch, first, last uint32) (stays uint3
 	}))
 }
 
-// wrote applies what a batch has appended, or rolls it back. The caller has the turn.
+// wrote applies what a batch has appended to the log, or rolls it back. The caller has the turn.
 func (r *recorder) wrote(err error) error {
 	b := &r.batch
 	defer b.end()
@@ -368,7 +366,6 @@ func decodeRecord(rec chain.Record, t texts) (event, error) {
 	return e, nil
 }
 
-// callOf returns the call, recorded before, that an event changes; 0 for none.
 func callOf(e event) Key {
 	switch e := e.(type) {
 	case *decisionEvent:

@@ -2,15 +2,15 @@ package journal
 
 import "github.com/toold/toold/internal/redact"
 
-// Redact sets a function, or nil, that replaces confidential texts in all strings recorded from now
-// on. Secrets of known shapes are always masked.
+// Redact sets a function that replaces confidential texts in all strings recorded from now on; it may be nil. Secrets
+// with known formats are always masked.
 func (j *Journal) Redact(replace func(text string) string) {
 	j.write.turn <- struct{}{}
 	j.write.batch.replace = replace
 	<-j.write.turn
 }
 
-// redacted masks, in place, the secrets in what others wrote of an event.
+// redacted masks in place the secrets in those texts of an event that come from outside.
 func redacted(e event, replace func(string) string) {
 	mask := func(body *[]byte) { *body = redact.JSON(*body, replace) }
 	text := func(s *string) {

@@ -11,12 +11,12 @@ import (
 // Part is a part of a journal that can be removed as a whole.
 type Part struct {
 	Bytes int64
-	Ended time.Time // by the clock of that time; not before an earlier part
+	Ended time.Time // by the clock of that time; never before the end of an earlier part
 
 	segment uint32
 }
 
-// Parts lists the parts, oldest first, without the growing last one.
+// Parts lists the complete parts, oldest first. The last part, which still grows, is not included.
 func (j *Journal) Parts() (list []Part, err error) {
 	if j.write.log == nil {
 		return nil, j.write.tampered
@@ -28,7 +28,7 @@ func (j *Journal) Parts() (list []Part, err error) {
 	var ended time.Time
 	now := time.Now()
 	for i, s := range segments[:len(segments)-1] {
-		if begun := segments[i+1].Begun; begun.After(ended) && !begun.After(now) { // else a clock was ahead
+		if begun := segments[i+1].Begun; begun.After(ended) && !begun.After(now) { // otherwise the clock was ahead
 			ended = begun
 		}
 		list = append(list, Part{s.Bytes, ended, s.Number})
@@ -36,9 +36,9 @@ func (j *Journal) Parts() (list []Part, err error) {
 	return list, nil
 }
 
-// Older reports whether a part certainly ended longer than age ago. A clock may be wrong: of the steps
-// between the calls recorded since, and now, the largest does not count. The time that this process
-// has measured since it opened the journal does.
+// Older reports whether a part certainly ended more than age ago. Because the clock may have been set, it adds up the
+// intervals between the calls recorded since then, and until now, without the largest one. The time measured since
+// this process opened the journal counts in full.
 func (j *Journal) Older(ctx context.Context, p Part, age time.Duration) (bool, error) {
 	if p.segment < j.opened.segment && time.Since(j.opened.at) > age {
 		return true, nil
@@ -48,7 +48,7 @@ func (j *Journal) Older(ctx context.Context, p Part, age time.Duration) (bool, e
 		last, now := p.Ended, time.Now()
 		passed, largest = 0, 0
 		step := func(at time.Time) {
-			if at.After(now) { // a clock was ahead
+			if at.After(now) { // the clock was ahead
 				return
 			}
 			if last.IsZero() {
@@ -75,10 +75,10 @@ func (j *Journal) Older(ctx context.Context, p Part, age time.Duration) (bool, e
 	return passed-largest > age, nil
 }
 
-// Remove removes a part and those before it, and records that. It reports false if an open call or
-// Hold needs it, or if it is gone. Ids of removed calls are new again.
+// Remove removes a part and all earlier ones, and records that. It reports false if an open call or Hold needs the
+// part, or if it is already removed. The ids of removed calls can be used again.
 func (j *Journal) Remove(_ context.Context, p Part) (removed bool, err error) {
-	_ = j.write.look() // use what was read before
+	_ = j.write.look() // on failure, use the records already read
 	err = j.write.remove(func(b *batch, first, last uint32) (uint32, error) {
 		stays := min(p.segment+1, last)
 		for _, needed := range []uint32{j.oldestOpen(b.table), j.hold.Load()} {
@@ -121,8 +121,8 @@ func (t *table) forgets(stays uint32) *removedEvent {
 	return e
 }
 
-// Bound sets the intended size of the journal with its output: later segments are small enough that
-// removing one helps. grew receives how much this process adds, and must not use the journal.
+// Bound sets the intended size of the journal with its output, so that later segments are small enough for removal to
+// help. grew receives the number of bytes that this process adds, and must not use the journal.
 func (j *Journal) Bound(bytes int64, grew func(bytes int64)) {
 	j.write.turn <- struct{}{}
 	defer func() { <-j.write.turn }()

@@ -6,11 +6,10 @@ import (
 )
 
 func writable(path string) error {
-	const mayWrite = 2 // W_OK of access(2)
+	const mayWrite = 2 // W_OK (access(2))
 	return syscall.Access(path, mayWrite)
 }
 
-// allocated returns how many bytes a file takes of its disk.
 func allocated(info fs.FileInfo) int64 { return info.Sys().(*syscall.Stat_t).Blocks * 512 }
 
 func roomAt(path string) (int64, error) {

@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// writable, allocated and roomAt know nothing here: only a failed write shows it.
+// On this system only a failed write shows that the disk is full or read-only.
 func writable(string) error { return nil }
 
 func allocated(info fs.FileInfo) int64 { return info.Size() }

@@ -12,7 +12,7 @@ import (
 	"github.com/toold/toold/internal/journal/columns"
 )
 
-// save writes chunks into files when it is worth it. After a failure it waits until there is more.
+// save writes chunks to files if enough records are new. After a failure it waits for more records.
 func (x *index) save() error {
 	x.saving.Lock()
 	defer x.saving.Unlock()
@@ -70,7 +70,7 @@ func (x *index) write() error {
 	return nil
 }
 
-// writeChunk writes a sealed chunk, unless another process has written more of it.
+// writeChunk writes a sealed chunk, unless another process has written one with more records.
 func (x *index) writeChunk(name string, t *tail) (*columns.File, error) {
 	text, err := t.encode()
 	if err != nil {
@@ -83,7 +83,7 @@ func (x *index) writeChunk(name string, t *tail) (*columns.File, error) {
 	if there, err := x.open(name); err == nil && there.first == t.first && there.last.Number > t.last.Number {
 		return file, nil
 	}
-	// Not synced: a torn file is rebuilt.
+	// There is no sync, because an incomplete file is rebuilt.
 	temporary := fmt.Sprintf("%s.%016x%s", name, rand.Uint64(), unfinished)
 	f, err := x.dir.Create(temporary)
 	if err == nil {
@@ -102,7 +102,7 @@ func (x *index) writeChunk(name string, t *tail) (*columns.File, error) {
 	return file, nil
 }
 
-// removeIndex removes the index of a journal. Processes that use it go on without.
+// removeIndex removes the index of a journal. Processes that use it continue without.
 func removeIndex(dir string) error {
 	if err := os.RemoveAll(filepath.Join(dir, indexName)); err != nil {
 		return fmt.Errorf("cannot remove the index of the journal: %w", err)

@@ -8,7 +8,7 @@ import (
 	"github.com/toold/toold/internal/journal/columns"
 )
 
-// with returns rows minus without, which is sorted, plus others.
+// with returns rows without those of the sorted list without, plus others.
 func with(rows columns.Rows, without, others []int32) columns.Rows {
 	if len(without) == 0 {
 		return rows
@@ -25,13 +25,13 @@ func with(rows columns.Rows, without, others []int32) columns.Rows {
 	return columns.List(list)
 }
 
-// each passes on the chunks, with the calls that later ones have changed, and the tail, as it was at
-// first, until visit returns false.
+// each passes the chunks, with the calls that later chunks changed, and the tail to visit, until that returns false.
+// All are as they were when each was called.
 func (v *view) each(ctx context.Context, ascending bool, skip func(*summary) bool, visit func(p *part, moved []Key) (bool, error)) error {
 	x := v.x
 	x.mu.RLock()
 	chunks, last := x.chunks, (*part)(nil)
-	moved := make([][]Key, len(chunks)+1) // of the tail: none
+	moved := make([][]Key, len(chunks)+1) // none for the tail
 	for i, c := range chunks {
 		moved[i] = c.moved
 	}
@@ -68,7 +68,6 @@ func (v *view) each(ctx context.Context, ascending bool, skip func(*summary) boo
 	return nil
 }
 
-// passOn passes on what was found in a part, until found returns false.
 func passOn[T any](v *view, list []T, err error, ascending bool, found func(T) (bool, error)) (more bool, _ error) {
 	if v.passes(err) {
 		return true, nil
@@ -89,20 +88,20 @@ func passOn[T any](v *view, list []T, err error, ascending bool, found func(T) (
 
 type callScan struct {
 	between
-	since     int64 // received then or later
+	since     int64 // received at or after
 	static    []condition
-	changing  []condition // of columns that later records change
+	changing  []condition // on columns that later records change
 	ascending bool
 	text      *textSearch // may be nil
 }
 
 type foundCall struct {
 	key   Key
-	named bool // the searched text contains the tool's name
-	apart bool // some of its texts are outside its chunk
+	named bool // the searched text contains the name of its tool
+	apart bool // some of its texts are outside the chunk
 }
 
-// calls passes on the keys of the calls that match a query's hashes until found returns false.
+// calls passes to found the keys of the calls that match a query's hashes, until found returns false.
 func (v *view) calls(ctx context.Context, q callScan, found func(Key) (bool, error)) error {
 	if q.before == 0 {
 		q.before = math.MaxInt64
@@ -151,7 +150,7 @@ func (p *part) selectCalls(q callScan, moved []Key) (list []foundCall, _ error) 
 	return list, nil
 }
 
-// changed corrects selected rows by what later chunks have changed.
+// changed updates a selection of rows with the changes of later chunks.
 func (p *part) changed(rows columns.Rows, q callScan, moved []Key) columns.Rows {
 	var all, others []int32
 	for _, k := range moved {
@@ -186,8 +185,7 @@ type messageScan struct {
 	workspace  string
 }
 
-// messages passes on the positions of the messages that match a query's hashes until found returns
-// false.
+// messages passes to found the positions of the messages that match a query's hashes, until found returns false.
 func (v *view) messages(ctx context.Context, q messageScan, found func(foundMessage) (bool, error)) error {
 	return v.each(ctx, q.ascending, func(s *summary) bool {
 		return s.mostSeq == 0 || s.mostSeq <= q.after || s.leastSeq >= q.before
@@ -219,8 +217,7 @@ func (p *part) selectMessages(v *view, q messageScan) ([]foundMessage, error) {
 	return list, nil
 }
 
-// apartMessages returns the rows of messages whose calls are in other chunks, sorted, and those of
-// them that match.
+// apartMessages returns the sorted rows of messages whose calls are in other chunks, and those among them that match.
 func (p *part) apartMessages(v *view, q messageScan) (apart, matching []int32, _ error) {
 	single := func(row int64, of func(column int, is uint32) uint32) {
 		if !q.all(p.leastSeq, p.mostSeq) {
@@ -264,7 +261,7 @@ func (p *part) apartMessages(v *view, q messageScan) (apart, matching []int32, _
 	return apart, matching, nil
 }
 
-// elsewhere matches any workspace: the call is in another chunk, and the record is checked later.
+// elsewhere lets every workspace match: the call is in another chunk, and fits checks the message later.
 func (v *view) elsewhere(column int, is uint32, q messageScan) uint32 {
 	if column == mWorkspace {
 		return v.x.hash.of(q.workspace)

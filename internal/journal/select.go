@@ -15,22 +15,21 @@ import (
 
 // CallQuery selects calls. Empty fields select all.
 type CallQuery struct {
-	After, Before Key // exclusive bounds of recording
+	After, Before Key // exclusive
 	Since         time.Time
 	ID, Agent     string
 	Workspace     string // canonical
-	Tool          string // its own name
-	Action        string // of the decision
-	Asked         bool   // a person had to decide
-	// Text is in the recorded arguments or return, or begins with the tool's name. The caller
-	// checks further.
+	Tool          string // canonical name
+	Action        string // "allow", "ask" or "deny"
+	Asked         bool   // only calls that a person had to decide
+	// Text selects calls whose recorded arguments or return contain it, or whose tool's name it contains. Callers
+	// check further.
 	Text      string
 	Limit     int  // 0 = 100
-	Ascending bool // first ones; default last ones, latest first
+	Ascending bool // oldest first; default: latest first
 }
 
-// Select returns the calls that a query selects, with Arguments. With an error it returns the
-// readable ones.
+// Select returns the calls that a query selects, with Arguments. With an error it returns the readable calls.
 func (j *Journal) Select(ctx context.Context, q CallQuery) ([]Record, error) {
 	limit := 100
 	if q.Limit > 0 {
@@ -66,7 +65,7 @@ func (q *CallQuery) scan(x *index) callScan {
 
 type textSearch struct {
 	text  string
-	names map[uint32]bool // of tools whose name is in text
+	names map[uint32]bool // names of tools that are in text
 }
 
 func newTextSearch(text string, hash hasher) *textSearch {
@@ -84,15 +83,15 @@ func newTextSearch(text string, hash hasher) *textSearch {
 
 func (s *textSearch) in(text []byte) bool { return contains(text, s.text) }
 
-// Mentions reports whether a text is in the arguments of a call.
+// Mentions reports whether the arguments of a call contain a text.
 func (c *Call) Mentions(text string) bool { return contains(c.Arguments, text) }
 
-// contains reports whether a text is in JSON, as it is or in a string with any escapes.
+// contains reports whether JSON contains a text, literally or in a string with escapes.
 func contains(body []byte, text string) bool {
 	return bytes.Contains(body, []byte(text)) || bytes.IndexByte(body, '\\') >= 0 && bytes.Contains(unescaped(body), []byte(text))
 }
 
-// unescaped replaces the escapes of JSON strings by what they stand for.
+// unescaped decodes the escapes of JSON strings.
 func unescaped(text []byte) []byte {
 	plain := make([]byte, 0, len(text))
 	for {
@@ -121,7 +120,7 @@ func unescaped(text []byte) []byte {
 	}
 }
 
-// unit returns the UTF-16 code unit that a text begins with as an escape, or -1.
+// unit returns the UTF-16 code unit of the \u escape at the beginning of a text, or -1.
 func unit(text []byte) rune {
 	if len(text) < 6 || string(text[:2]) != `\u` {
 		return -1
@@ -137,7 +136,7 @@ func (s *textSearch) fits(r *Record) bool {
 	return s.in(r.Arguments) || s.in(r.Result) || strings.Contains(s.text, r.Tool)
 }
 
-// search sets in has which calls have the text in a record of a chunk.
+// search marks in has the calls with the text in a record of a chunk.
 func (s *textSearch) search(v *view, c *summary, has map[Key]bool) error {
 	return v.log.Each(c.first.Segment, c.first.Offset, c.last.Number, func(rec chain.Record) error {
 		if rec.Kind != kindCall && rec.Kind != kindReturn || !s.in(rec.Body) {
@@ -157,8 +156,8 @@ func (s *textSearch) search(v *view, c *summary, has map[Key]bool) error {
 	})
 }
 
-// choose returns the calls of a chunk that have the text. It reads those with texts outside the
-// chunk as a whole.
+// choose returns the calls of a chunk that contain the text. It reads whole calls if some of their texts are outside
+// the chunk.
 func (s *textSearch) choose(v *view, c *summary, found []foundCall) ([]foundCall, error) {
 	has, within := map[Key]bool{}, false
 	for _, f := range found {

@@ -10,8 +10,8 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// stamp gives an incoming message an id, unless it has one, and writes the id, the number, the date and
-// the type into its body: ids that clients choose need not be unique.
+// stamp generates an id for an incoming message that has none, and writes id, number, date and type into its body,
+// because clients may repeat ids.
 func (s *sent) stamp(at time.Time, kind string) error {
 	if s.id == "" {
 		s.id = message.NewID("message")
@@ -37,9 +37,9 @@ func (s *sent) stamp(at time.Time, kind string) error {
 	return nil
 }
 
-const maxDepth = 1000 // of JSON that is not copied field by field
+const maxDepth = 1000 // nesting of JSON that is copied unparsed
 
-// unstamped removes the fields of a stamp from a JSON object.
+// unstamped removes the fields that stamp writes from a JSON object.
 func unstamped(body []byte) ([]byte, error) {
 	if bytes.HasPrefix(body, []byte(`{"`)) && !mayBeStamped(body) && strict.Valid(body, maxDepth) {
 		return body, nil
@@ -54,7 +54,7 @@ func unstamped(body []byte) ([]byte, error) {
 	return message.Encode(fields)
 }
 
-// mayBeStamped is false only for objects without the fields of a stamp, whose names may be escaped.
+// mayBeStamped returns false only for objects without the fields of a stamp. Their names may be escaped.
 func mayBeStamped(body []byte) bool {
 	for _, name := range []string{`"id"`, `"seq_id"`, `"date"`, `"message_type"`, `\u`} {
 		if bytes.Contains(body, []byte(name)) {

@@ -6,34 +6,34 @@ import (
 	"time"
 )
 
-// identity is what a client repeats to mean the same call.
+// identity is what identifies a repeated call.
 type identity struct{ client, agent, id string }
 
 func (id identity) is(c *Call) bool { return id == identity{c.Client, c.AgentID, c.ID} }
 
-// table is the state that decides what may be appended. Only apply changes it, in the order of the
-// log, so all processes agree. Changes since the last commit can be rolled back.
+// table is the state that determines which event may follow. Only apply changes it, in the order of the log, so that
+// it is the same in all processes. Changes since the last commit can be rolled back.
 type table struct {
 	numbers
 	calls  map[Key]*entry
 	ids    map[identity]Key
 	fences map[string][]string // by client, oldest first
 
-	// load finds a call that ended long ago, or nil.
+	// load finds a call that was dropped from the table after it ended, or nil.
 	load   func(Key) (*Record, error)
 	filter *filter // may be nil
 
 	// For rollback.
 	before  numbers
 	changed []changed // in order
-	undo    []func()  // everything else, in order
+	undo    []func()  // all other changes, in order
 }
 
 type numbers struct {
 	number  uint64 // of the last record
 	lastKey Key
 	lastSeq int64
-	begins  int64 // first segment after the last removal; 0 = none removed
+	begins  int64 // first segment that was not removed; 0 = none removed
 }
 
 type changed struct {
@@ -73,7 +73,7 @@ func (t *table) rollback() {
 	t.commit()
 }
 
-// find returns a call that the table has by its identity, or nil.
+// find returns the call in the table with the identity of c, or nil.
 func (t *table) find(c *Call) *Record {
 	if e := t.calls[t.ids[identity{c.Client, c.AgentID, c.ID}]]; e != nil {
 		return &e.Record
@@ -81,7 +81,7 @@ func (t *table) find(c *Call) *Record {
 	return nil
 }
 
-// recall returns a call, loading it into the table if necessary; nil if there is none.
+// recall returns a call, loaded into the table if necessary, or nil if it is unknown.
 func (t *table) recall(k Key) (*Record, error) {
 	if e := t.calls[k]; e != nil {
 		return &e.Record, nil
@@ -95,7 +95,7 @@ func (t *table) recall(k Key) (*Record, error) {
 
 func (t *table) next() (Key, int64) { return t.lastKey + 1, t.lastSeq + 1 }
 
-// may checks that an event may follow what is known of its call.
+// may returns ErrState if an event must not follow the state of its call.
 func may(rec *Record, e event) error {
 	var allowed []State
 	switch e.(type) {
@@ -116,7 +116,7 @@ func may(rec *Record, e event) error {
 	return nil
 }
 
-// apply applies an event that may follow, with the number and time of its record.
+// apply applies an event, with the number and time of its record. may must have allowed it.
 func (t *table) apply(e event, number uint64, at time.Time) {
 	t.number = number
 	switch e := e.(type) {
@@ -150,7 +150,7 @@ func (t *table) apply(e event, number uint64, at time.Time) {
 	}
 }
 
-// decided applies a decision. A repeated question keeps its first time.
+// decided applies a decision. A repeated request for approval keeps the first time.
 func (r *entry) decided(e *decisionEvent, at time.Time) {
 	again := r.State == Waiting && State(e.state) == Waiting
 	r.State, r.Decision = State(e.state), e.decision
@@ -162,8 +162,7 @@ func (r *entry) decided(e *decisionEvent, at time.Time) {
 	}
 }
 
-// adopted changes the owner. Starts are not synced, so after a crash of the machine an intended
-// call may have run.
+// adopted changes the owner. Starts are not synced, so an intended call may have run before a crash of the machine.
 func (r *entry) adopted(by string) {
 	if r.State == Intended && !sameBoot(by, r.Daemon) {
 		r.State = Running
@@ -182,7 +181,7 @@ func (t *table) received(e *callEvent, at time.Time) {
 		r.DecidedAt = at
 	}
 	id := identity{r.Client, r.AgentID, r.ID}
-	earlier := t.ids[id] // 0, unless an earlier call did not start
+	earlier := t.ids[id] // 0 unless an earlier call did not start
 	t.calls[k], t.ids[id], t.lastKey = r, k, max(t.lastKey, k)
 	if t.filter != nil {
 		t.filter.add(t.filter.hash.identity(id))
@@ -227,7 +226,7 @@ func (t *table) removed(e *removedEvent) {
 	}
 }
 
-// fence adds or, with most zero, removes an id of a client.
+// fence adds an id of a client or, if most is zero, removes it.
 func (t *table) fence(e *fenceEvent) {
 	before := t.fences[e.client]
 	t.undo = append(t.undo, func() { t.fences[e.client] = before })
@@ -239,7 +238,7 @@ func (t *table) fence(e *fenceEvent) {
 	t.fences[e.client] = now
 }
 
-// forget drops ended calls without records after number: the index has them.
+// forget drops ended calls that have no records after number, because the index has them.
 func (t *table) forget(number uint64) {
 	for k, r := range t.calls {
 		if !r.ReturnedAt.IsZero() && r.last <= number {

@@ -7,7 +7,7 @@ import (
 	"github.com/toold/toold/internal/journal/columns"
 )
 
-// taken is a record as the index receives it.
+// taken is a record in the form for the index.
 type taken struct {
 	event
 	chain.Mark
@@ -20,7 +20,7 @@ type tail struct {
 	hash            hasher
 	messages, calls columns.Table
 	events          []callRecord
-	flat            columns.Table // events as in a file, once sealed
+	flat            columns.Table // events as in a file; set by seal
 	rows            map[Key]*tailCall
 	places          map[sought]uint32 // workspaces of calls
 }
@@ -32,7 +32,7 @@ func (t *tail) tables() []*columns.Table {
 type sought [4]uint32
 
 type tailCall struct {
-	row, request int // rows of the call, and of its request
+	row, request int
 	last         int // index in events plus one
 }
 
@@ -158,7 +158,7 @@ func (t *tail) returned(e *returnEvent, r taken) {
 	t.change(e.key, r.Offset, row+1, t.ended(e))
 }
 
-// message adds a message outside a call's life; it belongs to the workspace of its call.
+// message adds a message outside a call's life. It gets the workspace of its call.
 func (t *tail) message(m *Message, at int64) {
 	c := Call{
 		Client: m.Client, AgentID: m.AgentID, ConversationID: m.ConversationID, RunID: m.RunID, StepID: m.StepID, GroupID: m.GroupID, SenderID: m.SenderID, ID: m.CallID,

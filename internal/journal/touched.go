@@ -9,16 +9,16 @@ import (
 	"github.com/toold/toold/internal/journal/chain"
 )
 
-// lostText is a text or an output beside an intact record that is not what was recorded.
+// lostText is a blob or output that is not what an intact record says.
 type lostText struct {
-	call Key // 0: none
+	call Key // 0: unknown
 	at   chain.Mark
 	why  string
 }
 
-const lostMost = 20 // errors
+const lostMost = 20 // maximum number of errors
 
-// lostOnes returns what is lost, with its calls.
+// lostOnes returns an error that lists the lost texts and their calls.
 func (v *verification) lostOnes(f *files) (err error) {
 	if len(v.lost) == 0 {
 		return nil
@@ -39,7 +39,7 @@ func (v *verification) lostOnes(f *files) (err error) {
 	return err
 }
 
-// touched names the call of a damaged record, and the calls that have later records.
+// touched returns a sentence that names the call of a damaged record and the calls that have later records.
 func (v *verification) touched(f *files, at chain.Mark) string {
 	if at.Segment == 0 {
 		return ""
@@ -52,7 +52,7 @@ func (v *verification) touched(f *files, at chain.Mark) string {
 	return t.String()
 }
 
-// look names the calls that were received before. It ends where the log is damaged.
+// look finds the names of the calls received before the damage, which ends the search.
 func (t *touched) look(f *files) {
 	_, _, _ = chain.Verify(f.options(func(rec chain.Record) error {
 		if e, is := newEvent(rec.Kind).(*callEvent); is {
@@ -63,7 +63,7 @@ func (t *touched) look(f *files) {
 	}))
 }
 
-// unread leaves out a blob.
+// unread skips a blob.
 func unread(chain.Hash, int64) ([]byte, error) { return nil, nil }
 
 type touched struct {
@@ -72,7 +72,6 @@ type touched struct {
 	names map[Key]string // "" while unknown
 }
 
-// keyOf returns the call of an event; 0 for none.
 func keyOf(e event) Key {
 	if call, is := e.(*callEvent); is {
 		return Key(call.key)
@@ -80,14 +79,13 @@ func keyOf(e event) Key {
 	return callOf(e)
 }
 
-// add notes the call of a salvaged record.
 func (t *touched) add(rec chain.Record, at chain.Mark) {
 	isFirst := rec.Segment == at.Segment && rec.Offset == at.Offset
 	e := newEvent(rec.Kind)
 	if e == nil {
 		return
 	}
-	_ = decode(rec.Body, e, unread) // as far as possible
+	_ = decode(rec.Body, e, unread) // as much as possible
 	k := keyOf(e)
 	if _, known := t.names[k]; k == 0 || known {
 		return
@@ -109,7 +107,7 @@ func (t *touched) name(e *callEvent, at time.Time) {
 	}
 }
 
-const touchedMost = 20 // named calls
+const touchedMost = 20 // maximum number of calls in the text
 
 func (t *touched) String() string {
 	var s strings.Builder

@@ -15,7 +15,7 @@ import (
 	"github.com/toold/toold/internal/journal/seal"
 )
 
-// Made returns ErrNotFound if dir has no journal, ErrTampered if it has only the note of one.
+// Made returns ErrNotFound if dir has no journal, and ErrTampered if only the note of one exists.
 func Made(dir string) error {
 	_, err := os.Stat(logDir(dir))
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -28,10 +28,10 @@ func Made(dir string) error {
 	return ErrNotFound
 }
 
-// Verify checks that the records, the index and the signatures of the journal in dir are unchanged
-// and match checks, and the kept output of calls: output returns its checksum, "" if it was removed,
-// and may be nil. The error is ErrTampered and names the first bad record. Only checks reveal that
-// all files were made anew.
+// Verify checks that the records, the index and the signatures of the journal in dir are unchanged and match checks.
+// output returns the checksum of a call's kept output, "" if that was removed; if output is nil, output is not
+// checked. The error is ErrTampered and names the first bad record. Without checks Verify cannot notice that all files
+// were replaced.
 func Verify(ctx context.Context, dir string, checks seal.Checks, output func(Key) (string, error)) (Report, error) {
 	f, err := openFiles(dir)
 	defer f.close()
@@ -50,7 +50,7 @@ func Verify(ctx context.Context, dir string, checks seal.Checks, output func(Key
 	}
 }
 
-// Report is what Verify found intact.
+// Report is what Verify found.
 type Report struct {
 	seal.Link // last record
 	seal.Found
@@ -71,7 +71,7 @@ func verify(ctx context.Context, f *files, checks seal.Checks, output func(Key) 
 	switch {
 	case err != nil && !isDamage:
 		return Report{}, err
-	case isDamage: // what was kept elsewhere may be of what follows
+	case isDamage: // checks may refer to records after the damage
 		err = fmt.Errorf("%w: %w%s", ErrTampered, err, v.touched(f, damage.Mark))
 	case rest > 0:
 		err = tampered("%d bytes follow record number %d and are none: toold was killed while it wrote them, and removes them when it starts, or they were added", rest, mark.Number)
@@ -85,7 +85,6 @@ func verify(ctx context.Context, f *files, checks seal.Checks, output func(Key) 
 	return Report{seal.Link{Number: mark.Number, Hash: mark.Hash}, v.compared.Found, v.cuts, v.first, v.latest}, nil
 }
 
-// end compares what was kept elsewhere with the end.
 func (v *verification) end() error {
 	err := v.compared.End()
 	if _, removed := errors.AsType[*seal.RemovedError](err); err == nil || removed {
@@ -98,21 +97,21 @@ func tampered(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrTampered, fmt.Sprintf(format, args...))
 }
 
-// verification is one Verify. It rebuilds each chunk of the index.
+// verification is one run of Verify. It rebuilds each chunk of the index.
 type verification struct {
 	id       chain.ID
 	log      chain.Dir
 	output   func(Key) (string, error) // may be nil
 	compared *seal.Comparison
 	lost     []lostText
-	bad      []error // further ones, of the index and of checkpoints
-	begins   int64   // first segment that stays, according to the records
+	bad      []error // further errors, of the index and of checkpoints
+	begins   int64   // first remaining segment, according to the records
 	cuts     []chain.Cut
 
 	first, latest time.Time // of the records
 
 	index  *index            // may be nil
-	chunks map[string]*chunk // not compared yet
+	chunks map[string]*chunk // not yet compared
 	own    *tail
 }
 
@@ -161,12 +160,12 @@ func (v *verification) open(f *files) {
 
 func (v *verification) openChunk(name string) {
 	c, err := v.index.open(name)
-	if errors.Is(err, errForeign) && len(v.chunks) == 0 && c.id == v.index.hash.id { // another chunk size, perhaps of a later version
+	if errors.Is(err, errForeign) && len(v.chunks) == 0 && c.id == v.index.hash.id { // another size of chunks, perhaps of a later version
 		v.index.records, v.index.hash.mask = uint64(c.records), uint32(c.mask)
 		c, err = v.index.open(name)
 	}
 	switch {
-	case errors.Is(err, errForeign) && c.id == chain.ID{}: // of another version, and ignored
+	case errors.Is(err, errForeign) && c.id == chain.ID{}: // of another version; ignored
 	case err == nil:
 		v.chunks[name] = c
 	case !errors.Is(err, fs.ErrNotExist): // otherwise it was removed meanwhile
@@ -174,7 +173,7 @@ func (v *verification) openChunk(name string) {
 	}
 }
 
-// differs notes that the index is not that of the log, and ends the comparison with it.
+// differs records that the index does not match the log, and ends the comparison with the index.
 func (v *verification) differs(name string, why error) {
 	if v.close(); v.index == nil {
 		return
@@ -246,7 +245,7 @@ func (v *verification) printed(e *returnEvent, at chain.Mark) error {
 	return nil
 }
 
-// compare indexes a record and, at the end of a chunk, compares its file.
+// compare indexes a record and, at the end of a chunk, compares the chunk with its file.
 func (v *verification) compare(r taken) error {
 	if v.index == nil {
 		return nil
@@ -275,7 +274,7 @@ func (v *verification) compare(r taken) error {
 		return nil
 	}
 	if now, err := v.index.open(name); err == nil && now.last.Number > c.last.Number {
-		return nil // it has grown meanwhile
+		return nil // it grew meanwhile
 	}
 	v.differs(name, errors.New("it says something else than these records"))
 	return nil

@@ -14,16 +14,16 @@ import (
 	"github.com/toold/toold/internal/journal/columns"
 )
 
-// view is one query, for one goroutine, which closes it.
+// view is one query. It is used by one goroutine, which closes it.
 type view struct {
 	x     *index
 	parts map[*chunk]*part
 	log   *chain.Reader
-	lent  *newest // by the index; may be nil
+	lent  *newest // from the index; may be nil
 
-	lists   bool  // continue despite unreadable records
-	lost    error // first error then
-	missing error // why texts of the last event are replaced by lostBody; nil: none
+	lists   bool  // continue after unreadable records
+	lost    error // first such error
+	missing error // why texts of the last event were replaced by lostBody; nil: none were
 }
 
 func (x *index) view() *view {
@@ -45,8 +45,8 @@ func (v *view) close() {
 	}
 }
 
-// newest is the current segment, kept open so that it can be read even if someone moves the file.
-// The last user closes it.
+// newest is the current segment. It is kept open so that it can be read even if its file is moved. The last user
+// closes it.
 type newest struct {
 	segment uint32
 	file    chain.File
@@ -59,7 +59,7 @@ func (n *newest) leave() {
 	}
 }
 
-// hold makes a segment the newest. The caller holds x.mu.
+// hold opens a segment as the newest. The caller holds x.mu.
 func (x *index) hold(segment uint32) {
 	if segment == 0 || x.newest != nil && x.newest.segment == segment {
 		return
@@ -72,11 +72,11 @@ func (x *index) hold(segment uint32) {
 	}
 }
 
-// part is a chunk, or the tail, as far as a query has read it.
+// part is a chunk or the tail, with the columns that a query has read.
 type part struct {
 	summary
 	x       *index
-	c       *chunk // nil: the tail
+	c       *chunk // nil = the tail
 	memory  *tail
 	file    *columns.File
 	open    chain.File // nil while closed
@@ -129,8 +129,8 @@ func (p *part) number(table, column int) columns.Numbers {
 	return load(p, p.numbers, table, column, func(t *columns.Table) columns.Numbers { return columns.PlainNumbers(t.Numbers[column]) }, p.file.Numbers)
 }
 
-// load returns a column from memory or from the file. If the file is unusable, it rebuilds the
-// chunk. After a failure it sets p.err and returns an empty column.
+// load returns a column from memory or from the file. If the file is unusable, it rebuilds the chunk. On failure it
+// sets p.err and returns an empty column.
 func load[T any](p *part, loaded map[[2]int]T, table, column int, memory func(*columns.Table) T, file func(r io.ReaderAt, table, column int) (T, error)) (values T) {
 	at := [2]int{table, column}
 	if known, is := loaded[at]; is || p.err != nil {
@@ -176,7 +176,7 @@ type place struct {
 	at      int64
 }
 
-// places returns the positions of a call's records in order, or none.
+// places returns the positions of a call's records in order; none if the call is unknown.
 func (v *view) places(k Key) ([]place, error) {
 	v.x.mu.RLock()
 	if t := v.x.tail; t != nil && t.rows[k] != nil {
@@ -231,8 +231,7 @@ func (p *part) callRow(k Key) int {
 	return -1
 }
 
-// origin returns the hashes that a message takes from its call in another chunk; zero if that was
-// removed.
+// origin returns the hashes that a message takes from its call in another chunk, or zeros if that chunk was removed.
 func (v *view) origin(k Key) (origin, error) {
 	v.x.mu.RLock()
 	of, known := v.x.origin[k]
@@ -269,7 +268,7 @@ func (v *view) origin(k Key) (origin, error) {
 	return of, nil
 }
 
-// record assembles a call, with Arguments, from its records, or returns ErrNotFound.
+// record assembles a call, including Arguments, from its records, or returns ErrNotFound.
 func (v *view) record(k Key) (Record, error) {
 	places, err := v.places(k)
 	if err != nil {
@@ -304,7 +303,7 @@ func (v *view) record(k Key) (Record, error) {
 	return known.Record, nil
 }
 
-// event reads a record. The error is ErrNotFound only if the index knows of its removal.
+// event reads a record. The error is ErrNotFound only if the index knows that the record was removed.
 func (v *view) event(p place) (e event, rec chain.Record, err error) {
 	v.missing = nil
 	if rec, err = v.log.Record(p.segment, p.at); err == nil {
@@ -318,7 +317,7 @@ func (v *view) event(p place) (e event, rec chain.Record, err error) {
 	return e, rec, err
 }
 
-// passes reports whether a query continues despite err: the record was removed, or lost notes it.
+// passes reports whether a query continues despite err: the record was removed, or unreadable ones are skipped.
 func (v *view) passes(err error) bool {
 	if err == nil || errors.Is(err, ErrNotFound) {
 		return err != nil
@@ -349,7 +348,6 @@ func (v *view) asked(k Key) (*callEvent, error) {
 	return call, err
 }
 
-// find returns the latest call with a hash that fits.
 func (x *index) find(ctx context.Context, column int, hash uint32, fits func(*Call) bool) (Record, error) {
 	v := x.view()
 	defer v.close()

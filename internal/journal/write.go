@@ -11,22 +11,22 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Receive records a call and its request. If it is recorded already, Receive returns the record,
-// fresh is false and nothing is written, unless the call did not start before a crash.
+// Receive records a call and its request. If the call is already recorded, Receive returns its record with fresh false
+// and writes nothing, unless the recorded call did not start before a crash.
 //
-// After an error the call must not run. It is not recorded, unless the error is ErrUnknown; with
-// fresh it is recorded, but perhaps not on the disk.
+// After an error the call must not run. It may be recorded if the error is ErrUnknown or fresh is true; otherwise it
+// is not.
 func (j *Journal) Receive(ctx context.Context, c Call) (rec Record, fresh bool, err error) {
 	return j.receive(ctx, soon, c, Received, Decision{}, nil)
 }
 
-// Begin combines Receive and Intend: all is on the disk when it returns with fresh.
+// Begin combines Receive and Intend. If it returns fresh without an error, all is synced.
 func (j *Journal) Begin(ctx context.Context, c Call, d Decision) (rec Record, fresh bool, err error) {
 	return j.receive(ctx, synced, c, Intended, d, nil)
 }
 
-// Answer combines Receive and Finish for a call that was refused or, with ran, for a read-only call
-// that already executed. build is called only for a fresh call.
+// Answer combines Receive and Finish for a call that was refused or, if ran is set, for a read-only call that already
+// executed. build is called only for a fresh call.
 func (j *Journal) Answer(ctx context.Context, c Call, ran bool, o Outcome, build Builder) (rec Record, fresh bool, err error) {
 	state := Received
 	if ran {
@@ -40,7 +40,7 @@ type answer struct {
 	build Builder
 }
 
-// receive records a call in a state, with its answer if a is not nil.
+// receive records a call in state s, with its answer unless a is nil.
 func (j *Journal) receive(ctx context.Context, dur durability, c Call, s State, d Decision, a *answer) (rec Record, fresh bool, err error) {
 	e := &callEvent{daemon: j.daemon, state: string(s), intended: s == Intended || s == Running, decision: d, call: c}
 	var earlier *Record
@@ -71,7 +71,7 @@ func (j *Journal) receive(ctx context.Context, dur durability, c Call, s State, 
 	}
 	var unsynced *unsyncedError
 	switch unsure := errors.Is(err, chain.ErrUnsure); {
-	case unsure && fresh: // its number may be reused
+	case unsure && fresh: // its key may be assigned again
 		rec.Key = 0
 		return rec, true, fmt.Errorf("cannot journal tool call %q: %w", c.ID, err)
 	case unsure:
@@ -85,8 +85,7 @@ func (j *Journal) receive(ctx context.Context, dur durability, c Call, s State, 
 	return rec, false, err
 }
 
-// failed returns the record of a call that was journaled before, after journaling it again has failed
-// because of why; otherwise an error.
+// failed returns the earlier record of a call that could not be journaled again because of why; otherwise an error.
 func (j *Journal) failed(ctx context.Context, e *callEvent, c *Call, why error) (Record, error) {
 	earlier, err := j.recorded(ctx, &e.call)
 	switch {
@@ -98,7 +97,7 @@ func (j *Journal) failed(ctx context.Context, e *callEvent, c *Call, why error) 
 	return Record{}, fmt.Errorf("cannot journal tool call %q: %w; %w: %w", c.ID, why, ErrUnknown, err)
 }
 
-// complete numbers a call, its request, which is the next message, and its answer, the one after.
+// complete assigns numbers to a call, its request and its answer, and builds the answer.
 func (e *callEvent) complete(b *batch, a *answer) (err error) {
 	key, seq := b.table.next()
 	e.key, e.request = int64(key), sent{seq: seq, body: e.call.Message}
@@ -110,8 +109,8 @@ func (e *callEvent) complete(b *batch, a *answer) (err error) {
 	return err
 }
 
-// known returns the recorded call with the identity of c, or ErrNotFound if none is in the records read
-// so far. The caller holds the table's lock.
+// known returns the recorded call with the identity of c. The error is ErrNotFound if the records read so far have
+// none. The caller holds the table's lock.
 func (j *Journal) known(ctx context.Context, t *table, c *Call) (*Record, error) {
 	if r := t.find(c); r != nil {
 		found := *r
@@ -130,46 +129,46 @@ func (j *Journal) known(ctx context.Context, t *table, c *Call) (*Record, error)
 	return &found, nil
 }
 
-// mayRepeat reports whether a recorded call may be sent again as c; not for nil.
+// mayRepeat reports whether c may replace a recorded call that did not start before a crash. r may be nil.
 func (r *Record) mayRepeat(c *Call) bool {
 	return r != nil && r.ErrorType == string(message.NotStartedAfterCrash) && r.ArgsHash == c.ArgsHash
 }
 
-// recorded is known without a write. The error is ErrNotFound only if there certainly is none.
+// recorded is known without a write. The error is ErrNotFound only if there is certainly no such call.
 func (j *Journal) recorded(ctx context.Context, c *Call) (*Record, error) {
 	w := j.write
 	w.known.RLock()
 	rec, err := j.known(ctx, w.table, c)
 	w.known.RUnlock()
 	if errors.Is(err, ErrNotFound) {
-		err = cmp.Or(w.present(), err) // if the log was moved, others may write another file
+		err = cmp.Or(w.present(), err) // if the log was moved, other processes may write another file
 	}
 	return rec, err
 }
 
-// Decide records, synced, that a person is asked (Waiting) or what was decided (Decided).
+// Decide records, synced, that a call awaits approval (Waiting) or what was decided (Decided).
 func (j *Journal) Decide(_ context.Context, k Key, s State, d Decision) error {
 	return j.update(synced, "decision", kindDecision, &decisionEvent{int64(k), string(s), d})
 }
 
-// Intend records, synced, the decision and that the call is about to run; only then may Start be
-// called. The second time the error is ErrState.
+// Intend records, synced, the decision and that the call is about to run. Start may be called only afterwards. A
+// second Intend returns ErrState.
 func (j *Journal) Intend(ctx context.Context, k Key, d Decision) error {
 	return j.Decide(ctx, k, Intended, d)
 }
 
-// Start records that a call may have effects from now on, its process and the directory of its
-// output, either of which may be empty. It survives the daemon at once, and may be repeated.
+// Start records that a call may have effects from now on, with its process and the directory of its output, which may
+// be empty. The record survives the daemon at once. Start may be repeated.
 func (j *Journal) Start(k Key, process, spoolDir string) error {
 	return j.update(soon, "start", kindStarted, &startedEvent{int64(k), time.Now(), process, spoolDir})
 }
 
-// Builder makes the id and the body, a JSON object, of the return with a message number. It blocks
-// other writers and must not call the journal.
+// Builder returns the id and the body, a JSON object, of the return with a message number. It blocks other writers and
+// must not call the journal.
 type Builder func(seq int64) (id string, body []byte, err error)
 
-// Finish records a call's return, which may be sent afterwards and survives the daemon at once. A
-// second Finish is ErrState. On a full disk it uses the ballast.
+// Finish records a call's return and its message number. The return may be sent afterwards; the record survives the
+// daemon at once. A second Finish returns ErrState. On a full disk Finish uses the ballast.
 func (j *Journal) Finish(_ context.Context, k Key, o Outcome, build Builder) (seq int64, err error) {
 	finish := func(b *batch) (err error) {
 		_, seq = b.table.next()
@@ -188,14 +187,14 @@ func (j *Journal) Finish(_ context.Context, k Key, o Outcome, build Builder) (se
 	return seq, nil
 }
 
-// Delivered records that a return was written to its client. It does not wait; failed receives an
-// error. It may be repeated.
+// Delivered records that a return was written to its client. It does not wait; failed receives any error. It may be
+// repeated.
 func (j *Journal) Delivered(k Key, failed func(error)) {
 	j.updateLater("delivery", kindDelivered, &deliveredEvent{int64(k), time.Now()}, failed)
 }
 
-// Append records a message outside a call's life and returns its number. The journal sets Seq and
-// Time; see Message for its ID.
+// Append records a message outside a call's life and returns its number. The journal sets Seq and Time; see Message
+// for its ID.
 func (j *Journal) Append(_ context.Context, m Message) (seq int64, err error) {
 	err = j.write.record(soon, func(b *batch) (err error) {
 		m.Time = b.log.Time()

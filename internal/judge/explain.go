@@ -18,7 +18,7 @@ import (
 	"github.com/toold/toold/policy/check"
 )
 
-// Explanation explains how a call is decided. Call and Recorded are those of a call of the journal.
+// Explanation explains how a call is decided. Call and Recorded are set for a call from the journal.
 type Explanation struct {
 	Call     string            `json:"tool_call_id,omitempty"`
 	Recorded *message.Decision `json:"recorded,omitempty"`
@@ -45,13 +45,13 @@ func (j *Judge) ExplainRecorded(ctx context.Context, id string) (e Explanation, 
 	}
 	j.Client, j.Agent = rec.Client, rec.AgentID
 	e.Call = rec.ID
-	if e.Explanation, err = j.Explain(rec.Tool, arguments); err == nil { // the arguments have the shape of the requested name
+	if e.Explanation, err = j.Explain(rec.Tool, arguments); err == nil { // the arguments have the form of the requested name
 		e.Recorded, err = audit.Decided(rec)
 	}
 	return e, err
 }
 
-// String is the explanation for people.
+// String returns the explanation as text.
 func (e Explanation) String() string {
 	var b strings.Builder
 	if e.Recorded != nil {
@@ -86,12 +86,12 @@ type Proposal struct {
 	Ports    []int     `json:"ports,omitempty"`
 	Schemes  []string  `json:"schemes,omitempty"`
 	Env      []string  `json:"env,omitempty"`
-	Approved int       `json:"approved"` // how often a person let the calls run
+	Approved int       `json:"approved"` // how often a person approved the calls
 	Last     time.Time `json:"last_approved"`
-	RunsCode bool      `json:"runs_code"` // the command runs what files contain that calls may change
+	RunsCode bool      `json:"runs_code"` // the command runs the contents of files that calls may change
 
-	Saves []string `json:"saves"`     // approved calls that all proposals together allow, this one among them
-	Also  []string `json:"also"`      // further calls of the journal of which it allows an effect
+	Saves []string `json:"saves"`     // approved calls that all proposals together allow, this one included
+	Also  []string `json:"also"`      // more calls of the journal of which it allows an effect
 	IDs   []string `json:"saved_ids"` // tool_call_ids of Saves
 
 	section, text string
@@ -116,7 +116,7 @@ func proposalOf(p *check.Proposal) Proposal {
 	return out
 }
 
-// ProposalsText is a part of a policy file with proposals.
+// ProposalsText returns the proposals as a part of a policy file.
 func ProposalsText(list []Proposal) string {
 	if len(list) == 0 {
 		return "# No approved call can be covered by a narrow rule.\n"
@@ -165,7 +165,7 @@ func (p Proposal) inFile(c policy.Change) string {
 	return b.String()
 }
 
-// History reads the calls of the journal that are at most as old as since, which Age of package audit parses.
+// History returns the calls of the journal that are not older than since, which audit.Age parses.
 func (j *Judge) History(ctx context.Context, since string) (*check.History, error) {
 	back, err := audit.Age(since)
 	if err != nil {
@@ -208,7 +208,7 @@ func ChangesText(calls int, changes []check.Difference) string {
 	return b.String()
 }
 
-// Proposals returns the rules that cover what people approved in a history.
+// Proposals returns rules for what people approved in a history.
 func (j *Judge) Proposals(history *check.History) []Proposal {
 	list := []Proposal{}
 	for _, p := range j.Suggest(history) {

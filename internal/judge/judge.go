@@ -1,4 +1,4 @@
-// Package judge tries policies on calls, files, cases and the journal, for toold policy. Nothing is run.
+// Package judge tests policies on calls, files, cases and the journal, for toold policy. It runs nothing.
 package judge
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Judge decides calls as the daemon of a configuration would. Nothing is run.
+// Judge decides calls like the daemon of a configuration. It runs nothing.
 type Judge struct {
 	check.Judge
 	cfg config.Config
@@ -43,7 +43,7 @@ func New(cfg config.Config) (*Judge, error) {
 	return &Judge{check.Judge{Policy: p.Within(confinedAs(cfg)), Effects: effectsOf(registry)}, cfg}, nil
 }
 
-// confinedAs returns how this machine confines the calls of a configuration; the zero value if it cannot.
+// confinedAs returns how this machine confines the calls of a configuration, or the zero value if it cannot.
 func confinedAs(cfg config.Config) policy.Confinement {
 	profile, _, err := daemon.Confine(context.Background(), cfg)
 	if err != nil {
@@ -66,7 +66,7 @@ func effectsOf(registry *tools.Registry) func(string, json.RawMessage) ([]policy
 	}
 }
 
-// With returns a judge by another policy file.
+// With returns a judge with another policy file.
 func (j *Judge) With(file string) (*check.Judge, error) {
 	cfg := j.cfg
 	cfg.Policy = Absolute(file)
@@ -77,7 +77,7 @@ func (j *Judge) With(file string) (*check.Judge, error) {
 	return &check.Judge{Policy: p.Within(confinedAs(cfg)), Effects: j.Effects}, nil
 }
 
-// Absolute makes a path absolute if it can.
+// Absolute makes a path absolute, if possible.
 func Absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs
@@ -90,11 +90,11 @@ type Checked struct {
 	Policy   string          `json:"policy"`
 	Rules    int             `json:"rules"`
 	Warnings []string        `json:"warnings"`
-	Default  []check.Shift   `json:"default,omitempty"` // everyday commands that the built-in policy decides otherwise
+	Default  []check.Shift   `json:"default,omitempty"` // everyday commands that the built-in policy decides differently
 	Faults   []*config.Error `json:"faults,omitempty"`
 }
 
-// Faults are the faults of files in an error.
+// Faults returns the faults of files that an error contains.
 func Faults(err error) (list []*config.Error) {
 	var several interface{ Unwrap() []error }
 	var placed *config.Error
@@ -138,7 +138,8 @@ func Check(cfg config.Config) (Checked, error) {
 	return c, nil
 }
 
-// CheckFiles checks policy files, or that of the configuration. text is for people; the error has the faults.
+// CheckFiles checks policy files, or the policy of the configuration. text describes the result; the error contains
+// the faults.
 func CheckFiles(cfg config.Config, files []string) (list []Checked, text string, err error) {
 	var failed []error
 	list = []Checked{}
@@ -165,7 +166,7 @@ func orConfigured(files []string, cfg config.Config) []string {
 	return files
 }
 
-// String is for people.
+// String returns the result as text.
 func (c Checked) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s, %s\n", c.Policy, describe.Count(c.Rules, "rule"), describe.Count(len(c.Warnings), "warning"))
@@ -208,7 +209,7 @@ type Tests struct {
 	Failures []string `json:"failures"`
 }
 
-// Try tries the examples of policy files, or of that of the configuration, and files of cases (.jsonl).
+// Try tests the examples in policy files, or in the policy of the configuration, and files of cases (.jsonl).
 func Try(cfg config.Config, files []string) (Tests, error) {
 	r := Tests{Failures: []string{}}
 	for _, file := range orConfigured(files, cfg) {
@@ -223,12 +224,11 @@ func Try(cfg config.Config, files []string) (Tests, error) {
 	return r, nil
 }
 
-// String is for people.
+// String returns the result as text.
 func (r Tests) String() string {
 	return strings.Join(append(slices.Clone(r.Failures), fmt.Sprintf("%d passed, %d failed\n", r.Passed, len(r.Failures))), "\n")
 }
 
-// examples tries the examples of a policy file.
 func (r *Tests) examples(cfg config.Config, file string) error {
 	f, err := config.ReadPolicy(file)
 	if err != nil {
@@ -242,7 +242,6 @@ func (r *Tests) examples(cfg config.Config, file string) error {
 	return nil
 }
 
-// cases tries a file of cases.
 func (r *Tests) cases(cfg config.Config, file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -278,8 +277,8 @@ func (r *Tests) cases(cfg config.Config, file string) error {
 	return nil
 }
 
-// WriteStarter writes a commented policy to start from into a new file: the one in files that is not "", or the file that
-// is used without further settings.
+// WriteStarter writes a commented policy as a template to a new file: the one in files that is not "", or the default
+// policy file.
 func WriteStarter(name string, files []string) (path string, err error) {
 	text, err := starter(name)
 	if err != nil {
@@ -312,7 +311,7 @@ func starter(name string) (string, error) {
 		"# configuration. Try it: toold policy explain -- COMMAND\n" + strings.Replace(rules, "name: "+name+"\n", "name: mine\n", 1), err
 }
 
-// starterPath returns the one file that is named, or where the policy of the user is looked for.
+// starterPath returns the one named file, or the default path of the user's policy.
 func starterPath(named []string) (string, error) {
 	switch named = slices.DeleteFunc(slices.Clone(named), func(file string) bool { return file == "" }); len(named) {
 	case 0:

@@ -1,6 +1,6 @@
-// Package loopback listens at and dials names of this machine without resolving "localhost" and the
-// names below it, which RFC 6761, 6.3 reserves: the resolvers of Go and libc ask a name server for them
-// if /etc/hosts has no such name.
+// Package loopback listens on and dials names of this machine without resolving "localhost" and the names below it,
+// which RFC 6761, 6.3 reserves. The resolvers of Go and libc ask a name server for them if /etc/hosts does not
+// contain them.
 package loopback
 
 import (
@@ -19,7 +19,7 @@ func Is(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// addresses returns the loopback addresses, IPv4 first, of an address whose name Is, else the address.
+// addresses returns the loopback addresses, IPv4 first, for an address whose host Is accepts; otherwise the address.
 func addresses(address string) []string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || !Is(host) {
@@ -28,13 +28,13 @@ func addresses(address string) []string {
 	return []string{net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("::1", port)}
 }
 
-// Same reports whether two addresses may be of one listener.
+// Same reports whether two addresses may belong to the same listener.
 func Same(a, b string) bool {
 	all := addresses(b)
 	return slices.ContainsFunc(addresses(a), func(one string) bool { return slices.Contains(all, one) })
 }
 
-// Listen is net.Listen. It uses IPv6 only where there is no IPv4.
+// Listen is net.Listen. It uses IPv6 only if there is no IPv4.
 func Listen(network, address string) (net.Listener, error) {
 	all := addresses(address)
 	l, err := net.Listen(network, all[0])
@@ -64,12 +64,12 @@ type Pipe struct {
 	once  sync.Once
 }
 
-// NewPipe returns a Pipe. It must be closed.
+// NewPipe returns a Pipe. The caller must close it.
 func NewPipe() *Pipe {
 	return &Pipe{conns: make(chan net.Conn), done: make(chan struct{})}
 }
 
-// Dial connects when Accept is called.
+// Dial connects once Accept is called.
 func (p *Pipe) Dial(ctx context.Context) (net.Conn, error) {
 	near, far := net.Pipe()
 	select {
@@ -92,13 +92,13 @@ func (p *Pipe) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends Accept and Dial. It closes no connection.
+// Close ends Accept and Dial. It does not close connections.
 func (p *Pipe) Close() error {
 	p.once.Do(func() { close(p.done) })
 	return nil
 }
 
-// Addr returns a meaningless address.
+// Addr returns an address without meaning.
 func (p *Pipe) Addr() net.Addr { return pipeAddr{} }
 
 type pipeAddr struct{}

@@ -1,7 +1,6 @@
-// Package metrics counts what a daemon does, for Prometheus.
-//
-// Events are counted in about a microsecond; states are read on request, from a Source. Labels
-// contain tool names and constants, never text of clients, calls or policies.
+// Package metrics counts what a daemon does, for Prometheus. It counts an event in about a microsecond, and reads
+// states from a Source on request. Labels contain names of tools and constants, never text from clients, calls or
+// policies.
 package metrics
 
 import (
@@ -17,8 +16,7 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// A Source returns the current state. All fields are required. The functions may be called
-// concurrently.
+// A Source returns the current state. All fields are required. The functions may be called concurrently.
 type Source struct {
 	Version string
 	States  func() map[string]int     // unanswered calls
@@ -26,14 +24,14 @@ type Source struct {
 	Journal func() (log, index int64) // bytes
 	Masks   func() int                // masked files and directories
 	Warm    func() int64              // warm shells
-	Hits    func() int64              // calls that found a warm shell
+	Hits    func() int64              // calls that used a warm shell
 	Started func() int64              // sandboxes started for a call
-	Ahead   func() int64              // sandboxes started ahead of calls
+	Ahead   func() int64              // sandboxes started before calls
 	Failed  func() int64              // warm shells and file workers that failed
 	Dropped func() int64              // traces that were not sent
 }
 
-// Metrics are a daemon's metrics. It is safe for concurrent use.
+// Metrics are the metrics of a daemon. It is safe for concurrent use.
 type Metrics struct {
 	http.Handler // answers with all metrics
 
@@ -172,19 +170,16 @@ func (s Source) register(r *prometheus.Registry) {
 	})
 }
 
-// stateCollector are gauges read together.
 type stateCollector struct {
 	source        Source
 	states, bytes *prometheus.Desc
 }
 
-// Describe implements prometheus.Collector.
 func (v *stateCollector) Describe(to chan<- *prometheus.Desc) {
 	to <- v.states
 	to <- v.bytes
 }
 
-// Collect implements prometheus.Collector.
 func (v *stateCollector) Collect(to chan<- prometheus.Metric) {
 	count := v.source.States()
 	for _, s := range []string{message.CallReceived, message.CallWaiting, message.CallQueued, message.CallRunning} {
@@ -195,7 +190,7 @@ func (v *stateCollector) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(v.bytes, prometheus.GaugeValue, float64(index), "index")
 }
 
-// Values of labels; others become "other".
+// Known values of labels; all others become "other".
 var (
 	actions  = []string{"allow", "ask", "deny"}
 	deciders = []string{"policy", "person", "beforehand", "remembered", "deadline"}

@@ -1,5 +1,4 @@
-// Package must is for tests only: it ends a test whose preparation fails, and says how two values
-// differ.
+// Package must is for tests only. It ends a test whose preparation fails, and reports how two values differ.
 package must
 
 import (
@@ -12,14 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// failure is error, or the pointer that a function returns instead, whose nil is no error.
+// failure is error, or a pointer type that a function returns instead, for which nil means no error.
 type failure interface {
 	error
 	comparable
 }
 
-// Do ends the test if one of errs is an error. Like t.Fatal, it and Get are for the goroutine of the
-// test; the body of a fuzz test has a *testing.T of its own.
+// Do ends the test if one of errs is an error. Like t.Fatal, Do and Get must be called on the goroutine of the test.
+// The body of a fuzz test has its own *testing.T.
 func Do[E failure](t testing.TB, errs ...E) {
 	t.Helper()
 	var none E
@@ -30,8 +29,8 @@ func Do[E failure](t testing.TB, errs ...E) {
 	}
 }
 
-// Get takes what a function returns: must.Get(os.ReadFile(name))(t) is the content, and ends the
-// test where there is an error.
+// Get takes the results of a function: must.Get(os.ReadFile(name))(t) returns the content, and ends the test after an
+// error.
 func Get[T any, E failure](v T, err E) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -40,7 +39,7 @@ func Get[T any, E failure](v T, err E) func(testing.TB) T {
 	}
 }
 
-// Seeds is how many random stories a test tells: few, and TOOLD_SEEDS times as many for .ci/nightly.
+// Seeds returns the number of random cases for a test: few, or TOOLD_SEEDS times as many for .ci/nightly.
 func Seeds(t testing.TB, few uint64) uint64 {
 	t.Helper()
 	if text := os.Getenv("TOOLD_SEEDS"); text != "" {
@@ -49,7 +48,7 @@ func Seeds(t testing.TB, few uint64) uint64 {
 	return few
 }
 
-// Match reports how got differs from want; the test goes on.
+// Match reports how got differs from want. The test continues.
 func Match(t testing.TB, want, got any, options ...cmp.Option) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, options...); diff != "" {
@@ -57,8 +56,8 @@ func Match(t testing.TB, want, got any, options ...cmp.Option) {
 	}
 }
 
-// Tree makes files ("name": content), directories ("name/") and links ("name": "-> target") and
-// returns their root without links.
+// Tree creates files ("name": content), directories ("name/") and links ("name": "-> target"), and returns their root
+// without links.
 func Tree(t testing.TB, entries map[string]string) string {
 	t.Helper()
 	root := Get(filepath.EvalSymlinks(t.TempDir()))(t)
@@ -76,7 +75,7 @@ func Tree(t testing.TB, entries map[string]string) string {
 	return root
 }
 
-// Workspace returns a workspace with links into and out of it, and a directory beside it.
+// Workspace returns a workspace with links into and out of it, and a directory next to it.
 func Workspace(t testing.TB) (ws, out string) {
 	t.Helper()
 	base := Get(filepath.EvalSymlinks(t.TempDir()))(t)

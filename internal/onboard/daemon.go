@@ -21,7 +21,7 @@ import (
 	"github.com/toold/toold/interop/connect"
 )
 
-// Stop ends the daemon of a state directory; ok is false if none ran.
+// Stop ends the daemon of a state directory. ok is false if there was none.
 func Stop(ctx context.Context, stateDir string) (d statedir.Daemon, ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, downWithin)
 	defer cancel()
@@ -37,7 +37,7 @@ func Stop(ctx context.Context, stateDir string) (d statedir.Daemon, ok bool, err
 // lentFile exists while a daemon runs only for connected agents.
 func lentFile(stateDir string) string { return filepath.Join(stateDir, "connect", "daemon") }
 
-// lendDaemon marks the daemon that was just started for agents, so that releaseDaemon ends it.
+// lendDaemon marks the daemon, which was just started for agents, so that releaseDaemon ends it.
 func lendDaemon(stateDir string) error {
 	file := lentFile(stateDir)
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -46,7 +46,7 @@ func lendDaemon(stateDir string) error {
 	return os.WriteFile(file, nil, 0o600)
 }
 
-// Keep has the daemon go on when no agent is connected.
+// Keep lets the daemon continue when no agent is connected.
 func Keep(stateDir string) error {
 	if err := os.Remove(lentFile(stateDir)); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -54,7 +54,7 @@ func Keep(stateDir string) error {
 	return nil
 }
 
-// releaseDaemon ends a daemon that was started for agents, when none is connected.
+// releaseDaemon ends a daemon that was started for agents if no agent is connected.
 func (c *Agents) releaseDaemon(ctx context.Context) error {
 	names, err := connect.Connected(c.Daemon.Config.StateDir)
 	if err != nil || len(names) > 0 {
@@ -83,7 +83,7 @@ func (c *Agents) releaseDaemon(ctx context.Context) error {
 
 const downWithin = 2 * time.Minute
 
-// UnitEnv is the environment of a unit: what commands get, and where files are. It has no secrets.
+// UnitEnv returns the environment of a unit: what commands get, and the locations of files. It contains no secrets.
 func UnitEnv(cfg config.Config) (env []string) {
 	own := append(slices.Collect(maps.Keys(config.Homes())), "TOOLD_*", "XDG_STATE_HOME", "TMPDIR")
 	for _, entry := range os.Environ() {
@@ -94,7 +94,7 @@ func UnitEnv(cfg config.Config) (env []string) {
 	return env
 }
 
-// Command returns the command that starts the daemon in the workspace of cfg, with the flags of this program.
+// Command returns the command that starts the daemon in the workspace of cfg with the flags of this program.
 func Command(options config.Options, cfg config.Config) ([]string, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -119,8 +119,8 @@ func Command(options config.Options, cfg config.Config) ([]string, error) {
 	return command, nil
 }
 
-// Flags returns the flags with which an agent, of whose environment only HOME is certain, starts toold for a
-// configuration.
+// Flags returns the flags with which an agent starts toold for a configuration. Of the agent's environment, only HOME
+// is certain.
 func Flags(cfg config.Config) (flags []string) {
 	home := func(name string) string { return map[string]string{"HOME": os.Getenv("HOME")}[name] }
 	alone, err := config.Load(config.Options{For: config.ReachDaemon, Getenv: home})
@@ -133,7 +133,6 @@ func Flags(cfg config.Config) (flags []string) {
 	return flags
 }
 
-// notes are what connecting an agent does not do.
 func notes(a connect.Agent, s connect.Setup) []string {
 	return append(slices.Clone(a.Notes), a.Warnings(s)...)
 }

@@ -1,4 +1,4 @@
-// Package onboard connects installed agents to toold, proves that, and takes it back.
+// Package onboard connects installed agents to toold, tests the connection, and disconnects them.
 package onboard
 
 import (
@@ -20,13 +20,13 @@ import (
 	"github.com/toold/toold/interop/connect"
 )
 
-// Agents connects installed agents to a daemon, or takes that back.
+// Agents connects installed agents to a daemon, or disconnects them.
 type Agents struct {
 	console.Console
 	Daemon    reach.Daemon
 	Flags     []string // with which agents start toold
 	Yes, Undo bool
-	Ensure    func(context.Context) (service.Daemon, error) // returns the daemon, started if none ran
+	Ensure    func(context.Context) (service.Daemon, error) // returns the daemon, and starts it if necessary
 
 	results []connected
 }
@@ -43,7 +43,7 @@ type connected struct {
 	Failure error            `json:"-"`
 }
 
-// Names are the known agents.
+// Names returns the known agents.
 func Names() (names []string) {
 	for _, a := range connect.Agents() {
 		names = append(names, a.Name)
@@ -51,7 +51,7 @@ func Names() (names []string) {
 	return names
 }
 
-// Run connects agents, or takes that back. Of named ones it is an error when they are not installed.
+// Run connects or disconnects agents. If named is set, an agent that is not installed is an error.
 func (c *Agents) Run(ctx context.Context, agents []connect.Agent, named bool) error {
 	if c.Undo {
 		c.takeBack(agents, named)
@@ -61,7 +61,8 @@ func (c *Agents) Run(ctx context.Context, agents []connect.Agent, named bool) er
 	return errors.Join(c.report(), c.releaseDaemon(context.WithoutCancel(ctx)))
 }
 
-// Chosen returns the agents that operands name; all without any. The word mcp may be before a client's name.
+// Chosen returns the agents that operands name, or all if there are none. The word mcp may precede the name of a
+// client.
 func Chosen(args []string) (agents []connect.Agent, _ error) {
 	if len(args) == 0 {
 		return connect.Agents(), nil
@@ -84,7 +85,7 @@ func Chosen(args []string) (agents []connect.Agent, _ error) {
 	return agents, nil
 }
 
-// setup is the connection of an agent. Without a token, Token is a placeholder.
+// setup returns the connection of an agent. Without a token, Token is a placeholder.
 func (c *Agents) setup(agent string) (connect.Setup, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -122,7 +123,7 @@ func (c *Agents) connect(ctx context.Context, agents []connect.Agent, named bool
 		}
 		return nil
 	}
-	// A trial that is interrupted leaves neither its token nor its directory.
+	// A test that is interrupted must not leave its token or directory.
 	ctx, stop := console.Interruptible(ctx, syscall.SIGPIPE)
 	defer stop()
 	d, err := c.Ensure(ctx)
@@ -143,7 +144,7 @@ func (c *Agents) connect(ctx context.Context, agents []connect.Agent, named bool
 	return nil
 }
 
-// plans is plan for several agents, without those for which there is nothing to do.
+// plans returns the plans for several agents, without those for which there is nothing to do.
 func (c *Agents) plans(agents []connect.Agent, named bool) (plans []connect.Plan, _ error) {
 	for _, a := range agents {
 		p, ok, err := c.plan(a, named)
@@ -157,7 +158,7 @@ func (c *Agents) plans(agents []connect.Agent, named bool) (plans []connect.Plan
 	return plans, nil
 }
 
-// plan shows what connecting an agent changes. ok is false if there is nothing to do.
+// plan returns what connecting an agent changes. ok is false if there is nothing to do.
 func (c *Agents) plan(a connect.Agent, named bool) (p connect.Plan, ok bool, err error) {
 	s, err := c.setup(a.Name)
 	if err != nil {
@@ -200,7 +201,7 @@ func (c *Agents) ask(plans []connect.Plan) error {
 	if !executor.IsTerminal(c.In) {
 		return console.Usage(errors.New("nothing was changed: no one can be asked here; agree with --yes"))
 	}
-	executor.DropInput(c.In) // was typed before
+	executor.DropInput(c.In) // discards earlier input
 	fmt.Fprintf(c.Err, "Change these files? Each change is tried first. [y/N] ")
 	line, _ := bufio.NewReader(c.In).ReadString('\n')
 	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
@@ -209,8 +210,8 @@ func (c *Agents) ask(plans []connect.Plan) error {
 	return nil
 }
 
-// establish proves and makes the change of one agent. It plans again, with the token, which it revokes on a failure
-// if it is new.
+// establish tests and makes the change for one agent. It plans again with the token. After a failure, it revokes the
+// token if that is new.
 func (c *Agents) establish(ctx context.Context, a connect.Agent) (r connected) {
 	r = connected{Agent: a.Name, Status: "failed"}
 	file := tokens.In(c.Daemon.Config.StateDir).Agent(a.Name)
@@ -259,8 +260,8 @@ func proof(ctx context.Context, p connect.Plan) (string, error) {
 	return "a call ran, one was refused, none ran without the daemon; proved with the program itself", nil
 }
 
-// takeBack also revokes the token of a named agent that connect did not come to record. Without names that stays: the
-// user may have made it for a configuration of their own.
+// takeBack disconnects agents. It also revokes the token of a named agent whose connection was not recorded. Without
+// names that token remains, since the user may have made it for their own configuration.
 func (c *Agents) takeBack(agents []connect.Agent, named bool) {
 	for _, a := range agents {
 		list, err := connect.Undo(c.Daemon.Config.StateDir, a.Name)
@@ -274,7 +275,7 @@ func (c *Agents) takeBack(agents []connect.Agent, named bool) {
 		}
 		revokes := list != nil || left && named
 		if err == nil && !revokes {
-			continue // it is not connected
+			continue // not connected
 		}
 		if err == nil {
 			_ = tokens.Revoke(tokens.In(c.Daemon.Config.StateDir).Agent(a.Name))
@@ -283,7 +284,7 @@ func (c *Agents) takeBack(agents []connect.Agent, named bool) {
 	}
 }
 
-// Findings repeats the proofs of connected agents.
+// Findings repeats the tests of connected agents.
 func (c *Agents) Findings(ctx context.Context) (list []doctor.Finding) {
 	names, err := connect.Connected(c.Daemon.Config.StateDir)
 	if err != nil {

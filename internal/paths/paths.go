@@ -1,5 +1,5 @@
-// Package paths compares absolute paths and resolves their symbolic links. It opens nothing: its caller
-// verifies that a path still means the same when it is used.
+// Package paths compares absolute paths and resolves their symbolic links. It opens nothing: the caller must verify
+// that a path still has the same meaning when it is used.
 package paths
 
 import (
@@ -13,23 +13,23 @@ import (
 	"syscall"
 )
 
-// mostLinks is the kernel's own limit (path_resolution(7)).
+// mostLinks is the kernel's limit (path_resolution(7)).
 const mostLinks = 40
 
-// Within reports whether a path is root or below it, by components. Both are absolute and clean;
-// nothing is within "".
+// Within reports whether a path is root or below it, by components. Both must be absolute and clean. Nothing is
+// within "".
 func Within(path, root string) bool {
 	return path == root && root != "" || Below(path, root)
 }
 
-// Below reports whether a path is below a directory. Both are absolute and clean.
+// Below reports whether a path is below a directory. Both must be absolute and clean.
 func Below(path, dir string) bool {
 	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(dir, "/"))
 	isBelow := ok && len(rest) > 1 && rest[0] == '/'
 	return isBelow && dir != ""
 }
 
-// Above is filepath.Dir for an absolute and clean path, which it does not read as a whole.
+// Above is filepath.Dir for an absolute and clean path. It is faster, since it only searches for the last slash.
 func Above(path string) string {
 	if i := strings.LastIndexByte(path, '/'); i > 0 {
 		return path[:i]
@@ -50,14 +50,14 @@ func Up(path string) iter.Seq[string] {
 	}
 }
 
-// Resolve resolves every symbolic link as the kernel does, component by component. Components that
-// do not exist are kept; "." and ".." among them are removed lexically.
+// Resolve resolves every symbolic link as the kernel does, component by component. It keeps components that do not
+// exist; "." and ".." among them are removed lexically.
 func Resolve(path string) (string, error) {
 	canonical, _, err := ResolveLinks(path)
 	return canonical, err
 }
 
-// ResolveLinks is Resolve and also returns the canonical paths of the links that it followed.
+// ResolveLinks is like Resolve, and also returns the canonical paths of the links that it followed.
 func ResolveLinks(path string) (canonical string, links []string, err error) {
 	canonical, _, links, err = resolve(path, "")
 	return canonical, links, err
@@ -106,7 +106,7 @@ func resolve(path, stop string) (canonical, rest string, links []string, err err
 	return done, rest, links, nil
 }
 
-// readLink returns the target of a symbolic link; "" for anything else.
+// readLink returns the target of a symbolic link, or "" for anything else.
 func readLink(path string) (string, error) {
 	info, err := os.Lstat(path)
 	switch {

@@ -1,6 +1,6 @@
-// Package postgres runs statements on a PostgreSQL database. A connection string is a URL or
-// NAME=VALUE words, completed by the PG* variables, the service file and ~/.pgpass. Errors contain
-// no password, and what a server says is on one line without control characters.
+// Package postgres runs statements on a PostgreSQL database. A connection string is a URL or NAME=VALUE words,
+// completed by the PG* variables, the service file and ~/.pgpass. Errors contain no password; text from a server is
+// on one line without control characters.
 package postgres
 
 import (
@@ -24,10 +24,10 @@ const (
 	maxAnswerBytes = 256 << 20 // four segments of a journal
 )
 
-// DB is a connection, for one goroutine at a time.
+// DB is a connection. It is not safe for concurrent use.
 type DB struct {
 	conn      *pgconn.PgConn
-	remaining *atomic.Int64 // bytes that may still come
+	remaining *atomic.Int64 // bytes that may still arrive
 }
 
 type limitedConn struct {
@@ -43,8 +43,8 @@ func (b limitedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Check rejects a connection string that is invalid, or with which a remote connection may be
-// encrypted or not, as the server likes. It allows sslmode=disable.
+// Check rejects a connection string that is invalid, or that lets the server choose whether a remote connection is
+// encrypted. It accepts sslmode=disable.
 func Check(address string) error {
 	_, err := parse(address)
 	return err
@@ -53,7 +53,7 @@ func Check(address string) error {
 func parse(address string) (*pgconn.Config, error) {
 	cfg, err := pgconn.ParseConfig(address)
 	if rest := strings.Replace(address, "://", "", 1); err != nil && (strings.Contains(rest, ":") || strings.Contains(rest, "pass")) {
-		// The error would repeat a password.
+		// The error would contain a password.
 		return nil, errors.New("the connection string cannot be read: expected postgres://USER@HOST/DATABASE or NAME=VALUE words, without a password")
 	}
 	if err != nil {
@@ -75,7 +75,6 @@ func local(host string) bool {
 	return strings.HasPrefix(host, "/") || host == "localhost"
 }
 
-// lineError has the text of an error on one line.
 type lineError struct{ error }
 
 func (e lineError) Error() string {
@@ -90,7 +89,7 @@ func printable(err error) error {
 	return lineError{err}
 }
 
-// Open connects, with client encoding UTF-8.
+// Open connects with client encoding UTF-8.
 func Open(ctx context.Context, address string) (*DB, error) {
 	cfg, err := parse(address)
 	if err != nil {
@@ -112,7 +111,7 @@ func Open(ctx context.Context, address string) (*DB, error) {
 	return db, nil
 }
 
-// Encoding returns the database's encoding, as the server reports it.
+// Encoding returns the encoding of the database as the server reports it.
 func (db *DB) Encoding() string { return db.conn.ParameterStatus("server_encoding") }
 
 // Close ends the connection.
@@ -122,10 +121,10 @@ func (db *DB) Close() {
 	_ = db.conn.Close(ctx)
 }
 
-// Row is a row of a query, in binary format. Callers must not rely on the number or the types of its columns.
+// Row is a row of a query in binary format. The number and types of its columns are those that the server sent.
 type Row struct{ columns [][]byte }
 
-// Bytes returns a bytea column; empty if there is none.
+// Bytes returns a bytea column, or nil if there is none.
 func (r Row) Bytes(i int) []byte {
 	if i >= len(r.columns) {
 		return nil
@@ -133,7 +132,7 @@ func (r Row) Bytes(i int) []byte {
 	return r.columns[i]
 }
 
-// Int returns a bigint column; 0 if it has not eight bytes.
+// Int returns a bigint column, or 0 if it does not have eight bytes.
 func (r Row) Int(i int) int64 {
 	if len(r.Bytes(i)) != 8 {
 		return 0
@@ -144,7 +143,7 @@ func (r Row) Int(i int) int64 {
 // Text returns a text column.
 func (r Row) Text(i int) string { return string(r.Bytes(i)) }
 
-// Statement is a statement with its parameters: string, []byte (bytea) or integers.
+// Statement is a statement and its parameters: string, []byte (bytea) or integers.
 type Statement struct {
 	SQL  string
 	Args []any
@@ -180,7 +179,7 @@ func (db *DB) Query(ctx context.Context, sql string, args ...any) (rows []Row, e
 	return rows, printable(result.Err)
 }
 
-// HasTable reports whether there is a table that the user may use.
+// HasTable reports whether a table exists that the user may use.
 func (db *DB) HasTable(ctx context.Context, table string) (bool, error) {
 	rows, err := db.Query(ctx, `SELECT FROM information_schema.tables WHERE table_name = $1 AND table_schema = ANY (current_schemas(false))`, table)
 	return len(rows) > 0, err
@@ -197,7 +196,7 @@ func (db *DB) Exec(ctx context.Context, list ...Statement) error {
 	return printable(db.conn.ExecBatch(ctx, &b).Close())
 }
 
-// Script runs the statements of a text in one transaction.
+// Script runs the statements in a text in one transaction.
 func (db *DB) Script(ctx context.Context, text string) error {
 	db.remaining.Store(maxAnswerBytes)
 	return printable(db.conn.Exec(ctx, text).Close())

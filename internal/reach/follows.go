@@ -17,13 +17,14 @@ import (
 	"github.com/toold/toold/internal/statedir"
 )
 
-// Follows returns the paths, or names, of the policy and the configuration file of a daemon. It follows the links of the
-// policy, which may be the place of a file that is not there yet, and has read the configuration at its start.
+// Follows returns the paths or names of the policy and the configuration file that a daemon of a configuration uses.
+// It resolves the links of the policy, which may be the path of a file that does not exist yet. The daemon has read
+// the configuration at its start.
 func Follows(cfg config.Config) (policy, file string) {
 	return cmp.Or(cfg.Policy, cfg.PolicyPlace, cfg.PolicyName()), cmp.Or(canonical(cfg.File), "none")
 }
 
-// called returns the name of the policy of a path where there may be no file yet.
+// called returns the name of the policy for a path where there may be no file yet.
 func called(path string) string {
 	if _, err := os.Stat(path); filepath.IsAbs(path) && errors.Is(err, fs.ErrNotExist) {
 		return config.Config{}.PolicyName()
@@ -31,7 +32,7 @@ func called(path string) string {
 	return path
 }
 
-// canonical returns a name as it is.
+// canonical returns a path without links, or the name unchanged.
 func canonical(path string) string {
 	if at, err := paths.Resolve(path); err == nil {
 		return at
@@ -39,9 +40,9 @@ func canonical(path string) string {
 	return path
 }
 
-// ForCalls is Endpoint for what has calls made: it refuses a daemon that follows another policy or configuration file
-// than the one that the user named. A daemon of an older version, or of another state directory, does not say which it
-// follows.
+// ForCalls is Endpoint for making calls. It returns an error if the daemon uses another policy or configuration file
+// than the one that the user named. A daemon of an older version, or of another state directory, does not report what
+// it uses.
 func (d Daemon) ForCalls() (at client.Options, err error) {
 	if at, err = d.Endpoint(); err != nil {
 		return at, err
@@ -65,14 +66,14 @@ func (d Daemon) ForCalls() (at client.Options, err error) {
 	return at, console.Exit(console.ExitConfig, fmt.Errorf("the daemon at %s follows %s: `toold call --private` runs one call under yours; or end the daemon first with `toold down`", at.URL, is))
 }
 
-// isAt reports whether a daemon listens at the address of a URL.
 func isAt(d statedir.Daemon, address string) bool {
 	own, err := reachable(d.URL)
 	named, wrong := url.Parse(address)
 	return err == nil && wrong == nil && loopback.Same(own.Host, named.Host)
 }
 
-// OtherVersion says which version the running daemon of the state directory is, if it is another one than this program.
+// OtherVersion returns a sentence for the user if the running daemon of the state directory has another version than
+// this program, otherwise "".
 func (d Daemon) OtherVersion() string {
 	running, ok, err := statedir.Running(d.Config.StateDir)
 	isSame := d.Named || running.Version == d.Version
@@ -82,7 +83,8 @@ func (d Daemon) OtherVersion() string {
 	return fmt.Sprintf("the running daemon is toold %s, and this is toold %s; replace it: toold down && toold up", cmp.Or(running.Version, "of an unknown version"), d.Version)
 }
 
-// OtherPolicy says which policy the running daemon follows, if it is another one than that of the configuration.
+// OtherPolicy returns a sentence for the user if the running daemon uses another policy than the configuration,
+// otherwise "".
 func (d Daemon) OtherPolicy() string {
 	running, ok, err := statedir.Running(d.Config.StateDir)
 	policy, _ := Follows(d.Config)

@@ -30,14 +30,14 @@ import (
 	"github.com/toold/toold/internal/tokens"
 )
 
-// ErrNotRunning reports that no daemon runs.
+// ErrNotRunning means that no daemon runs.
 var ErrNotRunning = errors.New("no daemon is running")
 
-// Daemon is the daemon of a configuration, as a client sees it.
+// Daemon is the daemon of a configuration as its clients see it.
 type Daemon struct {
 	Config  config.Config
 	Named   bool   // the command line names Config.Listen
-	As      string // the token of calls; "" = the first with the role agent
+	As      string // token for calls; "" = the first with the role agent
 	Version string
 }
 
@@ -55,8 +55,8 @@ func (d Daemon) Dial(ctx context.Context, role string, o client.Options) (*clien
 	return client.Dial(ctx, o)
 }
 
-// Agent connects for calls. The error wraps ErrNotRunning if no daemon runs, or none has made its tokens. It
-// is an *console.ExitError if ForCalls refuses the daemon.
+// Agent connects for calls. The error wraps ErrNotRunning if no daemon runs, or none has created its tokens. It is a
+// *console.ExitError if ForCalls refuses the daemon.
 func (d Daemon) Agent(ctx context.Context, o client.Options) (*client.Client, error) {
 	at, err := d.ForCalls()
 	if err != nil {
@@ -74,7 +74,7 @@ func (d Daemon) Agent(ctx context.Context, o client.Options) (*client.Client, er
 	return c, err
 }
 
-// Secret is the first token with a role; for the role agent, the one that As names, if any.
+// Secret returns the first token with a role. For the role agent, it is the token that As names, if As is set.
 func (d Daemon) Secret(role string) (string, error) {
 	if role == "agent" && d.As != "" {
 		file, _, err := Token(d.Config, d.As)
@@ -97,8 +97,8 @@ func errNoRole(role string) error {
 	return fmt.Errorf("no token in the configuration has the role %s", role)
 }
 
-// Endpoint is the address of the daemon, whatever its port. A token is sent only to an address on which a daemon of the
-// state directory listens, or that --listen names.
+// Endpoint returns the address of the daemon, whatever its port. A token is only sent to an address on which a daemon
+// of the state directory listens, or which --listen names.
 func (d Daemon) Endpoint() (at client.Options, err error) {
 	where := statedir.Daemon{URL: "ws://" + d.Config.Listen + "/v1/ws", Certificate: d.Config.TLS.Cert}
 	if d.Config.TLS.Cert != "" {
@@ -125,7 +125,7 @@ func (d Daemon) Endpoint() (at client.Options, err error) {
 	return at, err
 }
 
-// reachable returns the URL at which clients of this machine reach who listens at another.
+// reachable returns the URL at which clients on this machine reach a daemon that listens on another address.
 func reachable(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -137,7 +137,7 @@ func reachable(address string) (*url.URL, error) {
 	return u, nil
 }
 
-// pinned trusts only the certificate in a file.
+// pinned returns a configuration that trusts only the certificate in a file.
 func pinned(file string) (*tls.Config, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -149,7 +149,7 @@ func pinned(file string) (*tls.Config, error) {
 	}
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
-		InsecureSkipVerify: true, // of names and signers: VerifyConnection compares the whole certificate
+		InsecureSkipVerify: true, // names and signers are not checked: VerifyConnection compares the whole certificate
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if len(s.PeerCertificates) == 0 || !bytes.Equal(s.PeerCertificates[0].Raw, block.Bytes) {
 				return errors.New("who answers there has another certificate than " + file)
@@ -159,7 +159,7 @@ func pinned(file string) (*tls.Config, error) {
 	}, nil
 }
 
-// Request makes an HTTP request with the token of a role, and returns the body of the answer.
+// Request sends an HTTP request with the token of a role, and returns the body of the answer.
 func (d Daemon) Request(ctx context.Context, role, method, path string) ([]byte, error) {
 	secret, err := d.Secret(role)
 	if err != nil {
@@ -211,7 +211,7 @@ func Token(cfg config.Config, name string) (file string, configured bool, err er
 	return "", false, console.Usage(fmt.Errorf("no token is called %q; there are %s", name, strings.Join(names, ", ")))
 }
 
-// Reload reloads (POST) or returns the last result (GET).
+// Reload reloads the policy (POST), or returns the last result (GET).
 func (d Daemon) Reload(ctx context.Context, method string) (answer server.Reloaded, err error) {
 	body, err := d.Request(ctx, "approver", method, "/v1/reload")
 	if err != nil {
@@ -220,7 +220,7 @@ func (d Daemon) Reload(ctx context.Context, method string) (answer server.Reload
 	return answer, json.Unmarshal(body, &answer)
 }
 
-// Private is a daemon in this process, with tokens of its own, for one call.
+// Private is a daemon in this process with its own tokens, for one call.
 type Private struct {
 	daemon  *daemon.Daemon
 	secrets []server.Token
@@ -228,8 +228,8 @@ type Private struct {
 	served  chan error
 }
 
-// StartPrivate starts a private daemon on a free port of loopback, without warm shells and background calls: there is one
-// call, and nothing outlives it. It sets Tokens and Single. ctx does not end the daemon, Stop does.
+// StartPrivate starts a private daemon on a free loopback port, without warm shells and background calls, since there
+// is one call and nothing outlives it. It sets Tokens and Single. The daemon ends on Stop, not with ctx.
 func StartPrivate(ctx context.Context, o daemon.Options) (*Private, error) {
 	cfg := o.Config
 	cfg.Listen, cfg.Socket, cfg.TLS = "127.0.0.1:0", "", config.TLS{}
@@ -251,7 +251,7 @@ func StartPrivate(ctx context.Context, o daemon.Options) (*Private, error) {
 	return p, nil
 }
 
-// Stop ends the daemon and waits until it has drained. It must be called once.
+// Stop ends the daemon and waits until it has finished. It must be called once.
 func (p *Private) Stop() error {
 	p.stop()
 	return <-p.served
@@ -277,7 +277,8 @@ type TokenInfo struct {
 	Error string    `json:"error,omitempty"`
 }
 
-// Tokens lists the tokens of a configuration and of connected agents, also with an error about some of these.
+// Tokens lists the tokens of a configuration and of connected agents, even if the error says that some of the latter
+// cannot be read.
 func Tokens(cfg config.Config) ([]TokenInfo, error) {
 	list := []TokenInfo{}
 	for _, t := range cfg.Tokens {

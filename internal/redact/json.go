@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// JSON masks the secrets in the strings of a JSON text after applying replace, which may be nil. It
-// returns body itself if nothing changes. It masks an invalid text as it is.
+// JSON masks the secrets in the strings of a JSON text after applying replace, which may be nil. It returns body
+// itself if nothing changes. It masks invalid JSON as plain text.
 func JSON(body []byte, replace func(string) string) []byte {
 	if replace == nil && !hides(body) {
 		return Mask(body)
@@ -51,8 +51,8 @@ func literal(body []byte, i int) int {
 	return len(body)
 }
 
-// plainLiteral masks a string and removes escapes; nil if it is unchanged. differs reports whether
-// its value changes.
+// plainLiteral masks a string and removes its escapes. It returns nil if the string is unchanged. differs reports
+// whether its value changes.
 func plainLiteral(text []byte, replace func(string) string) (plain []byte, differs bool) {
 	hidden := hides(text)
 	if replace == nil && !hidden {

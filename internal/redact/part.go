@@ -5,12 +5,11 @@ import (
 	"strings"
 )
 
-// Reach is how far around a part Part looks for secrets: the distance from a private key's name to
-// its end.
+// Reach is how many bytes around a part Part searches for secrets: the distance from the name of a private key to its
+// end.
 const Reach = 16 << 10
 
-// Part returns a copy of p[from:to]. If the cut would hide a secret from Mask, all secrets of the
-// part are masked.
+// Part returns a copy of p[from:to]. If the cut would hide a secret from Mask, it masks all secrets in the copy.
 func Part(p []byte, from, to int) []byte {
 	part := p[from:to]
 	begin := max(0, from-Reach)
@@ -21,7 +20,7 @@ func Part(p []byte, from, to int) []byte {
 	return bytes.Clone(masked)
 }
 
-// Beginning returns Part of up to most first bytes, cut between characters.
+// Beginning returns Part of at most the first most bytes, cut between characters.
 func Beginning(text string, most int) string {
 	text = text[:min(len(text), most+Reach)]
 	return strings.ToValidUTF8(string(Part([]byte(text), 0, min(len(text), most))), "")

@@ -1,6 +1,6 @@
-// Package redact finds secrets of known shapes, such as tokens of services and private keys, and
-// masks them without changing the length. It recognizes a prefix and the characters that follow, so
-// it misses passwords and other services, and may mask look-alikes. Time is linear in the text.
+// Package redact finds secrets of known shapes, such as service tokens and private keys, and masks them without
+// changing the length. It recognises a prefix and the characters that follow. So it misses passwords and unknown
+// services, and may mask similar text. It takes linear time.
 package redact
 
 import "bytes"
@@ -8,12 +8,12 @@ import "bytes"
 // Span is a part of a text.
 type Span struct {
 	From, To int
-	Rest     bool // continues an earlier secret
+	Rest     bool // it continues an earlier secret
 }
 
 const mark = "[redacted]"
 
-// Mask returns the replacement of the part.
+// Mask returns the replacement for the part.
 func (s Span) Mask() []byte {
 	p := bytes.Repeat([]byte{'*'}, s.To-s.From)
 	if len(p) >= len(mark) {
@@ -22,17 +22,17 @@ func (s Span) Mask() []byte {
 	return p
 }
 
-// Finder finds the secrets of a text that comes in pieces. The zero Finder is ready.
+// Finder finds the secrets in a text that arrives in pieces. The zero value is ready to use.
 type Finder struct {
-	held   []byte     // end of earlier pieces that may begin a secret
+	held   []byte     // end of earlier pieces that may be the beginning of a secret
 	before []byte     // what precedes held
-	zone   int        // bytes from held on in which a key may follow
-	most   int        // length of base64 runs that are keys
-	open   *[256]bool // a secret continues with these bytes
+	zone   int        // bytes after the beginning of held in which a key may follow
+	most   int        // minimum length of a run of base64 that counts as a key
+	open   *[256]bool // bytes with which a secret continues
 }
 
-// Find returns the secrets of the next piece. The first may have negative offsets: earlier bytes
-// turned out to be secret.
+// Find returns the secrets in the next piece. Offsets of the first may be negative if earlier bytes turn out to be
+// secret.
 func (f *Finder) Find(p []byte) []Span {
 	var found []Span
 	skip := 0
@@ -68,7 +68,7 @@ func (f *Finder) Find(p []byte) []Span {
 	return found
 }
 
-// Mask returns a whole text with its secrets masked, or p itself if it has none.
+// Mask returns a complete text with its secrets masked, or p itself if there are none.
 func Mask(p []byte) []byte {
 	s := search{lookup: tables(), p: p, keep: len(p)}
 	s.zones(0, 0)
@@ -89,7 +89,7 @@ type search struct {
 	before []byte // what precedes p
 	found  []Span
 	keep   int        // a secret may have begun here
-	open   *[256]bool // the last secret may continue
+	open   *[256]bool // bytes with which the last secret may continue
 
 	zone, most int // see Finder; zone is an offset here
 }
@@ -103,7 +103,7 @@ func (s *search) add(from, to int, class *[256]bool) {
 	}
 }
 
-const contextBytes = 32 // how far a search looks back
+const contextBytes = 32 // bytes before a position that a search uses
 
 func (s *search) context(at int) []byte {
 	if at >= contextBytes {
@@ -113,7 +113,7 @@ func (s *search) context(at int) []byte {
 	return c[max(0, len(c)-contextBytes):]
 }
 
-// at returns a byte, also of before; 0 before the first.
+// at returns a byte of p or before; 0 before the first.
 func (s *search) at(i int) byte {
 	if i >= 0 {
 		return s.p[i]
@@ -135,14 +135,14 @@ func (s *search) unescaped(at int) int {
 	return at + 1
 }
 
-// zones looks for base64 keys that are named by what precedes.
+// zones finds base64 keys that the preceding text names.
 func (s *search) zones(zone, most int) {
 	s.zone, s.most = zone, most
 	from := 0
 	if zone > 0 {
 		from = s.digits(0)
 	}
-	var next [len(markers)]int // next position of each marker
+	var next [len(markers)]int
 	for i := range next {
 		next[i] = s.marker(i, from)
 	}
@@ -181,8 +181,8 @@ func (s *search) zones(zone, most int) {
 type marker struct {
 	text string
 	is   func(before []byte) bool
-	zone int // a key follows in so many bytes
-	most int // with at least so many digits
+	zone int // a key follows within this many bytes
+	most int // with at least this many digits
 }
 
 const keyEnd = "-----END"
@@ -207,7 +207,7 @@ func (s *search) marker(n, from int) int {
 	return len(s.p)
 }
 
-// digits masks the runs of digits from an offset to the end of the zone, and returns where it ends.
+// digits masks the runs of digits from an offset to the end of the zone, and returns where it ended.
 func (s *search) digits(i int) int {
 	end := min(s.zone, len(s.p))
 	if n := bytes.Index(s.p[i:end], []byte(keyEnd)); n >= 0 {

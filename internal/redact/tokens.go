@@ -8,9 +8,9 @@ import (
 
 type shape struct {
 	prefix string            // in shapes: several, separated by spaces
-	least  int               // length behind prefix
-	apart  bool              // no letter or digit precedes, because words contain the prefix
-	is     func([]byte) bool // further condition; may be nil
+	least  int               // minimum length after the prefix
+	apart  bool              // no letter or digit may precede, because words contain the prefix
+	is     func([]byte) bool // additional condition; may be nil
 }
 
 // fits reports whether a text may follow the prefix in a token.
@@ -43,11 +43,10 @@ var shapes = []shape{
 	{"AGE-SECRET-KEY-1", 40, false, nil},
 }
 
-// stride is the minimal length of a token: the search looks at every stride-th byte until it meets
-// a run.
+// stride is the minimum length of a token: the search examines every stride-th byte until it finds a run.
 const stride = 16
 
-// lookup is tables by bytes.
+// lookup contains tables by byte.
 type lookup struct {
 	word, digit, alnum [256]bool     // bytes of tokens, base64 and words
 	begin              [1 << 16]bool // first two bytes of shapes
@@ -100,10 +99,10 @@ func (s *search) tokens() {
 	}
 }
 
-// run looks for a token in a run, which then extends to its end.
+// run finds a token in a run, which then extends to the end of the run.
 func (s *search) run(a, b int) {
 	p := s.p
-	unclaimed := b // no .eyJ follows from here on
+	unclaimed := b // there is no .eyJ from here on
 	for k := a; k+1 < b; k++ {
 		if !s.begin[int(p[k])<<8|int(p[k+1])] {
 			continue
@@ -130,8 +129,7 @@ func (s *search) run(a, b int) {
 	}
 }
 
-// apart reports whether no word precedes k. The end of an escape is no word: \n, \u662f, %3D and
-// terminal colours.
+// apart reports whether no word precedes k. The end of an escape is no word: \n, \u662f, %3D and terminal colours.
 func (s *search) apart(k int) bool {
 	last, second := s.at(k-1), s.at(k-2)
 	switch {
@@ -142,7 +140,7 @@ func (s *search) apart(k int) bool {
 	return last == 'm' && endsColour
 }
 
-const mixedWithin = 64 // bytes, the prefix included, that mixed looks at
+const mixedWithin = 64 // bytes that mixed examines, including the prefix
 
 // mixed reports whether a text has digits and capitals, unlike names that people choose.
 func mixed(p []byte) bool {

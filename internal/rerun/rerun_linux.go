@@ -1,4 +1,4 @@
-// Package rerun runs tests again in other conditions. It is for tests only.
+// Package rerun runs tests again under other conditions. It is for tests only.
 package rerun
 
 import (
@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// AsUser runs a test again as an ordinary user if it runs as root, who may open every directory
-// whatever its mode. It reports whether it did.
+// AsUser runs a test again as an ordinary user if it runs as root, who can open every directory whatever its mode. It
+// reports whether it did.
 func AsUser(t *testing.T) (ran bool) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -26,8 +26,8 @@ func AsUser(t *testing.T) (ran bool) {
 	if err := os.Chown(dir, user, user); err != nil {
 		t.Fatal(err)
 	}
-	// Another process writes the copy: what this one has open to write, a command that starts meanwhile
-	// may inherit, and then the copy cannot be run.
+	// Another process writes the copy: a file that this process has open for writing may be inherited by a command
+	// that starts meanwhile, and then cannot be run.
 	self := "/proc/" + strconv.Itoa(os.Getpid()) + "/exe"
 	if out, err := exec.CommandContext(t.Context(), "cp", self, dir+"/test").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -7,12 +7,11 @@ import (
 	"syscall"
 )
 
-// shortages are errors of accept that pass. http.Server tries again after some, of which these are
-// none. ENOSPC comes from epoll_ctl(2) when programs of the user, calls included, have used up its
-// watches (fs.epoll.max_user_watches).
+// shortages lists transient errors of accept after which http.Server would stop. ENOSPC comes from epoll_ctl(2) when
+// the user's programs, calls included, have used up fs.epoll.max_user_watches.
 var shortages = [...]error{syscall.ENOSPC, syscall.ENOMEM, syscall.ENOBUFS}
 
-// lasting is a listener with which http.Server survives a lack of kernel resources.
+// lasting is a listener whose transient errors make http.Server wait and retry.
 type lasting struct{ net.Listener }
 
 func (l lasting) Accept() (net.Conn, error) {
@@ -24,7 +23,7 @@ func (l lasting) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// temporary is a net.Error after which http.Server waits and tries again.
+// temporary is a net.Error that makes http.Server wait and retry.
 type temporary struct{ error }
 
 func (temporary) Timeout() bool   { return false }

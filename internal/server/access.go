@@ -14,7 +14,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// Role is what a token allows.
+// Role is a set of rights of a token.
 type Role string
 
 // Roles.
@@ -25,12 +25,12 @@ const (
 	Admin    Role = "admin"    // may decide, read and stop everything
 )
 
-// Token is a client's name and roles.
+// Token is the name and the roles of a client.
 type Token struct {
 	Name   string
 	Secret string
 	Roles  []Role
-	Valid  func() bool // reports whether it is still in force; nil: always
+	Valid  func() bool // reports whether the token is still valid; nil: always
 }
 
 func (t Token) revoked() bool { return t.Valid != nil && !t.Valid() }
@@ -41,7 +41,7 @@ func (t Token) decides() bool { return t.has(Approver) || t.has(Admin) }
 
 type access func(s *Server, r *http.Request) (token Token, status int)
 
-// anyone needs no token: health checks have none, and a question's page asks for one.
+// anyone needs no token: health checks send none, and the page of an approval request asks for one.
 func anyone(*Server, *http.Request) (Token, int) { return Token{}, http.StatusOK }
 
 func tokenOf(s *Server, r *http.Request) (Token, int) {
@@ -66,7 +66,6 @@ func (s *Server) tokenOf(secret string) (Token, bool) {
 	return Token{}, false
 }
 
-// of is a for tokens with one of the roles.
 func (a access) of(roles ...Role) access {
 	return func(s *Server, r *http.Request) (Token, int) {
 		token, status := a(s, r)
@@ -84,7 +83,7 @@ func upgrade(s *Server, r *http.Request) (Token, int) {
 	return tokenOf(s, r)
 }
 
-// A route is one path of the server. None can be added without an access check.
+// A route is one path of the server with its access check, which is never nil.
 type route struct {
 	pattern string
 	access  access
@@ -138,8 +137,8 @@ func (s *Server) handler() http.Handler {
 	return s.checkOrigin(mux)
 }
 
-// checkOrigin refuses foreign hosts and pages. A page that rebinds its name to 127.0.0.1 sends it
-// in both headers, so comparing them checks nothing.
+// checkOrigin rejects foreign Host and Origin headers. Comparing the two would not detect DNS rebinding: such a page
+// sends its own name in both.
 func (s *Server) checkOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.ours(r.Host) {
@@ -152,7 +151,7 @@ func (s *Server) checkOrigin(next http.Handler) http.Handler {
 			http.Error(w, "toold: pages of this origin may not connect; allow it with allowed_origins", http.StatusForbidden)
 			return
 		}
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // of an earlier patient answer
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // remove the deadline of an earlier patient response
 		next.ServeHTTP(w, r)
 	})
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Waits of an HTTP request for its calls.
+// Limits of how long an HTTP request waits for its calls.
 const (
 	usualWait = 30 * time.Second
 	mostWait  = 5 * time.Minute
@@ -23,11 +23,10 @@ const (
 
 type waiting struct {
 	srv  *Server
-	done <-chan struct{} // its client is gone, or its time is over
+	done <-chan struct{} // closed when the client disconnects or the wait ends
 	wake chan struct{}   // capacity 1
 }
 
-// wait reads the query parameter wait, in milliseconds, and starts waiting.
 func (s *Server) wait(r *http.Request) (*waiting, context.CancelFunc, *message.Error) {
 	wait := usualWait
 	if text := r.URL.Query().Get("wait"); text != "" {
@@ -43,7 +42,7 @@ func (s *Server) wait(r *http.Request) (*waiting, context.CancelFunc, *message.E
 
 func (w *waiting) poke() { notify(w.wake) }
 
-// end waits for a call's end; nil: it takes too long, or toold stops.
+// end waits for a call's end. It returns nil if the wait is over or toold stops.
 func (w *waiting) end(of *dispatch.Watcher) *dispatch.Final {
 	for {
 		for _, event := range of.Call().Events(0) {
@@ -92,14 +91,14 @@ func (s *Server) serveCalls(w http.ResponseWriter, r *http.Request, token Token)
 	wait.calls(w, sub, bad)
 }
 
-// knowsOne reports whether one of the calls may have run, so that the Dispatcher has to answer them.
+// knowsOne reports whether one of the calls may have run, so that the Dispatcher must answer them.
 func (s *Server) knowsOne(sub dispatch.Submission) bool {
 	return slices.ContainsFunc(sub.Request.Calls, func(c message.ToolCall) bool {
 		return s.opt.Dispatch.Knows(dispatch.Key{Client: sub.Client, Agent: sub.Request.AgentID, ID: c.ID})
 	})
 }
 
-// selected returns the directory whose workspace a client has named; it is in none if that cannot be resolved.
+// selected returns what selects a client's workspace. A dir without one becomes relative, which matches none.
 func selected(ack message.HelloAck, dir string) string {
 	return cmp.Or(ack.Workspace, strings.TrimLeft(dir, "/"))
 }
@@ -123,7 +122,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, int, 
 	return frame, 0, nil
 }
 
-// readRequest returns the request of a body, and the errors of its calls that cannot be answered; or why there is none.
+// readRequest returns a body's request and the errors of invalid calls in it, or why there is no request.
 func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (m *message.Request, bad []*message.Error, status int, e *message.Error) {
 	frame, status, e := s.readBody(w, r)
 	if e != nil {
@@ -172,12 +171,12 @@ func (w *waiting) calls(out http.ResponseWriter, sub dispatch.Submission, bad []
 	}
 }
 
-// item runs an item's parts. A repeated request continues after those that ran.
+// item runs an item's parts. A repeated request continues after the parts that ran.
 func (w *waiting) item(out http.ResponseWriter, it *item) {
 	defer w.srv.dropItems(it)
 	for {
 		watcher := it.submit(w.srv.opt.Dispatch)
-		defer watcher.Detach() // at the very end: a repeat must find the parts
+		defer watcher.Detach() // only on return: a repeated request must find the parts
 		final := w.end(watcher)
 		if final == nil {
 			writeJSON(out, http.StatusAccepted, it.sub.Request.Accepted(nil))

@@ -28,7 +28,7 @@ func (ss *session) runCodex() {
 		ss.endWriting()
 	}
 	written, gone := make(chan struct{}), make(chan struct{})
-	// Ends with the connection, or when toold stops and owes nothing; then it ends the reader.
+	// Ends with the connection, or when toold stops and everything is written; then it ends the reader.
 	go func() {
 		defer close(written)
 		c.Run(ss.wake)
@@ -62,7 +62,7 @@ func (ss *session) beat(gone <-chan struct{}) {
 			return
 		}
 		if err := ss.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(ss.srv.opt.Idle)); err != nil {
-			if !errors.Is(err, websocket.ErrCloseSent) { // else the client may still read the close frame
+			if !errors.Is(err, websocket.ErrCloseSent) { // after ErrCloseSent the client may still read the close frame
 				ss.conn.Close()
 			}
 			return

@@ -8,7 +8,6 @@ import (
 
 func (ss *session) follow(w *dispatch.Watcher) { ss.followFrom(w, position{}, func(*feed) {}) }
 
-// followPart is follow for the running part of an item.
 func (ss *session) followPart(w *dispatch.Watcher, it *item) {
 	ss.followFrom(w, position{}, func(f *feed) { f.items = append(f.items, it) })
 }
@@ -23,15 +22,14 @@ func (ss *session) feed(c *dispatch.Call) *feed {
 	return nil
 }
 
-// follows reports whether the session has still to write a call's return.
 func (ss *session) follows(c *dispatch.Call) bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	return ss.feed(c) != nil
 }
 
-// show sends a background call's events and output from the beginning, to the client that began or
-// rejoined it.
+// show sends a background call's events and output from the beginning. The client that started or rejoined it gets
+// them.
 func (ss *session) show(c *dispatch.Call) {
 	ss.follow(c.Watch(ss.poke))
 	ss.mu.Lock()
@@ -41,8 +39,7 @@ func (ss *session) show(c *dispatch.Call) {
 	}
 }
 
-// visible reports whether the client receives a feed's events and output: always for its own calls,
-// on request for background calls.
+// visible reports whether the client receives a feed's events and output. For background calls it must have asked.
 func (ss *session) visible(f *feed) bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -62,14 +59,14 @@ func (ss *session) following() []*feed {
 	return slices.Clone(ss.feeds)
 }
 
-// Bounds of the answers that wait for a client to read them. The client is not read further.
+// Limits of the answers that wait for a client to read them. Beyond them the server stops reading from the client.
 const (
-	maxOwed      = 256 // answers beyond calls_per_connection: refusals
+	maxOwed      = 256 // answers beyond calls_per_connection, which are refusals
 	maxOwedBytes = 32 << 20
 )
 
-// unanswered counts the calls without an answer, each part of an item, and the bytes of those that have ended
-// and wait for the client alone: parts of an item wait for the others.
+// unanswered returns the number of calls without an answer, where each part of an item counts, and the size of the
+// ended calls whose answers wait only for the client.
 func (ss *session) unanswered() (calls, bytes int) {
 	ss.mu.Lock()
 	feeds := slices.Clone(ss.feeds)
@@ -86,7 +83,7 @@ func (ss *session) unanswered() (calls, bytes int) {
 	return calls, bytes
 }
 
-// awaitRoom waits until the client has read enough answers, and returns how many calls are unanswered.
+// awaitRoom waits until the client has read enough answers. It returns the number of unanswered calls.
 func (ss *session) awaitRoom() int {
 	for {
 		calls, bytes := ss.unanswered()

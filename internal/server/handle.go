@@ -17,7 +17,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// safely answers a panic, which does not affect the client otherwise.
+// safely recovers from a panic in act, and answers with an error.
 func (ss *session) safely(callID string, act func()) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -86,7 +86,7 @@ func (ss *session) may(what, callID string, roles ...Role) bool {
 	return false
 }
 
-// client is the scope of visible calls: "" for all.
+// client returns the client whose calls the session may see, "" for all.
 func (ss *session) client() string {
 	if ss.token.has(Observer) {
 		return ""
@@ -94,7 +94,7 @@ func (ss *session) client() string {
 	return ss.stoppable()
 }
 
-// stoppable is the scope of calls that may be stopped and get input: "" for all.
+// stoppable returns the client whose calls the session may stop and send input to, "" for all.
 func (ss *session) stoppable() string {
 	if ss.token.decides() {
 		return ""
@@ -154,8 +154,8 @@ func (ss *session) decide(a message.ApprovalAnswer, m *message.ApprovalResponse)
 	return message.InvalidArguments.Errorf("the answer does not count, and the call still waits: %v", err)
 }
 
-// question returns the id of the named question. A tool_call_id names one only if no other call has
-// used it: agents choose it, and a late answer may be meant for the other.
+// question returns the id of the approval request that an answer names. A tool_call_id is accepted only if no other
+// call has used it: agents choose these ids, and a late answer may be meant for another call.
 func (s *Server) question(a message.ApprovalAnswer) (id string, refused *message.Error) {
 	named := slices.DeleteFunc(s.opt.Approvals.Pending(), func(r approval.Request[message.ApprovalRequest]) bool {
 		if a.CallID != "" {
@@ -176,8 +176,8 @@ func (s *Server) question(a message.ApprovalAnswer) (id string, refused *message
 	return named[0].ID, nil
 }
 
-// named returns the live calls of a client, "": any, that a frame names, of its agent if it is not nil: those that this
-// connection follows, otherwise every one with the id, since agents may choose the same.
+// named returns the live calls with an id, of a client ("": any) and an agent (nil: any). If this connection follows
+// some of them, it returns only those, because several agents may use one id.
 func (ss *session) named(client, callID string, agent *string) []*dispatch.Call {
 	if callID == "" {
 		return nil
@@ -225,7 +225,7 @@ func (ss *session) input(m *message.ToolInput) {
 	}
 }
 
-// taken answers an input with a request_id when the command has it, or never will. It does not
+// taken returns a function that answers an input with a request_id: whether the command has read it. It does not
 // block.
 func (ss *session) taken(m *message.ToolInput) func(taken bool) {
 	if m.RequestID == "" {
@@ -252,7 +252,7 @@ func (ss *session) hello(m *message.Hello) {
 	ss.mu.Unlock()
 	ack, err := ss.srv.opt.Greet(cmp.Or(m.Workspace, ss.dir))
 	if m.Workspace != "" {
-		ss.dir = selected(ack, m.Workspace) // an unknown one must not run calls elsewhere
+		ss.dir = selected(ack, m.Workspace) // an unknown workspace must not let calls run in another
 	}
 	if err != nil {
 		ss.refuse(message.InvalidArguments, "", err.Error())

@@ -12,41 +12,41 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Bounds of a hub. Slower subscribers get a gap.
+// Limits of a hub. A subscriber that falls further behind gets a gap.
 const (
 	maxEvents     = 4096
-	maxEventBytes = 16 << 20 // approximate: small events count as smallEvent
+	maxEventBytes = 16 << 20 // approximate: smallEvent is added for each event
 	smallEvent    = 512
 )
 
 type event struct {
 	dispatch.Key
 	topic        string
-	seq          int64 // in the journal; 0: not there
+	seq          int64 // number in the journal; 0: not in the journal
 	conversation string
-	tool         string // empty if only the frame has it
-	frame        any    // nil: only for its effect
+	tool         string // "" if only the frame contains it
+	frame        any    // nil: the event only ends the call
 	call         *dispatch.Call
 	size         int
 }
 
-// started is a call, and the numbers of the events of its start and of its end; see hub.first.
+// started is a call with the numbers of its start and end events; see hub.first.
 type started struct {
 	call       *dispatch.Call
 	began, end int64
 }
 
-// hub keeps the latest events once for all subscribers, and none without one. Events never wait for
-// a subscriber.
+// hub keeps the latest events once for all subscribers, and none if there are no subscribers. Publishing never waits
+// for a subscriber.
 type hub struct {
-	last func() int64 // number of the journal's last message
+	last func() int64 // number of the last message in the journal
 
 	mu      sync.Mutex
 	events  []event
-	first   int64 // number of events[0], counted from the start of the daemon
+	first   int64 // number of events[0], from the start of the daemon
 	bytes   int
-	covered int64                    // events include the journal messages after this one
-	calls   map[dispatch.Key]started // running ones, and ended ones while their events are kept
+	covered int64                    // events include all journal messages after this one
+	calls   map[dispatch.Key]started // running calls, and ended ones while their events are kept
 	readers map[*subscription]struct{}
 }
 
@@ -66,7 +66,7 @@ func (h *hub) join(s *subscription) {
 	defer h.mu.Unlock()
 	if len(h.readers) == 0 {
 		h.covered = h.last()
-		h.first++ // beyond the calls that began without readers
+		h.first++ // so that calls that began without readers precede s.next
 	}
 	h.readers[s] = struct{}{}
 	s.next, s.seq = h.first+int64(len(h.events)), h.last()
@@ -124,7 +124,7 @@ func (h *hub) drop() {
 	}
 }
 
-// read returns at most most events for a subscriber, and how many it has missed.
+// read returns up to most events for a subscriber, or the number of events that it missed.
 func (h *hub) read(s *subscription, most int) (events []event, missed int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -137,8 +137,8 @@ func (h *hub) read(s *subscription, most int) (events []event, missed int64) {
 	return events, 0
 }
 
-// catchUp switches a subscriber that has the journal up to s.seq to the kept events, if they
-// continue it.
+// catchUp switches a subscriber that has the journal up to s.seq to the kept events. It returns false if they begin
+// later.
 func (h *hub) catchUp(s *subscription) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -161,7 +161,7 @@ func (h *hub) running(key dispatch.Key) *dispatch.Call {
 	return h.calls[key].call
 }
 
-// runs returns the calls of which a subscriber has the start behind it, and the end before it.
+// runs returns the calls that started before a subscriber's position and had not ended there.
 func (h *hub) runs(s *subscription) (calls []*dispatch.Call) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -195,7 +195,7 @@ func recordedEvent(m journal.Message) event {
 	return e
 }
 
-// happened publishes an event of a call. The journal publishes what it contains; see recorded.
+// happened publishes an event of a call. Events that the journal contains are published by recorded.
 func (h *hub) happened(c *dispatch.Call, what any) {
 	e := event{Key: c.Key(), conversation: c.Client().ConversationID, tool: c.ToolName(), call: c, frame: what}
 	switch what := what.(type) {
@@ -209,7 +209,7 @@ func (h *hub) happened(c *dispatch.Call, what any) {
 		e.topic = message.TopicWaiting
 	case dispatch.Final:
 		e.frame = nil
-		if what.Return != nil && what.Return.SeqID == 0 { // not journaled
+		if what.Return != nil && what.Return.SeqID == 0 { // not in the journal
 			h.publish(event{
 				Key: e.Key, topic: message.TopicReturn, conversation: e.conversation, tool: e.tool,
 				frame: *what.Return, size: 4 * len(what.Return.Result),

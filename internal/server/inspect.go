@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Reasons of a refusal.
+// Reasons for refusals.
 const (
 	refusedLimit  = "limit"
 	refusedToken  = "token"
@@ -42,8 +42,8 @@ func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request, _ Token) {
 	s.opt.Metrics.ServeHTTP(w, r)
 }
 
-// inspector needs an admin's token, on the Unix socket: a profile shows what other clients do, and uses
-// CPU.
+// inspector requires an admin's token on the Unix socket, because a profile reveals what other clients do, and uses
+// CPU time.
 func inspector(s *Server, r *http.Request) (Token, int) {
 	token, status := access(tokenOf).of(Admin)(s, r)
 	if _, ok := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr); status == http.StatusOK && !ok {
@@ -56,14 +56,14 @@ func profile(serve http.HandlerFunc) func(*Server, http.ResponseWriter, *http.Re
 	return func(_ *Server, w http.ResponseWriter, r *http.Request, _ Token) { serve(w, r) }
 }
 
-// Reloaded reports the policy in force.
+// Reloaded describes the policy in force.
 type Reloaded struct {
 	Policy   string   `json:"policy"` // path or name
 	Warnings []string `json:"warnings,omitempty"`
-	Error    string   `json:"error,omitempty"` // why not the one on disk
+	Error    string   `json:"error,omitempty"` // why the policy on disk is not in force
 }
 
-// serveReload answers a faulty policy with 422.
+// serveReload answers with status 422 if the policy on disk has errors.
 func (s *Server) serveReload(w http.ResponseWriter, _ *http.Request, _ Token) {
 	answer, err := s.opt.Reload()
 	status := http.StatusOK
@@ -87,8 +87,8 @@ func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request, token Token) {
 	s.opt.MCP(patient{w, s.opt.Idle}, r, token)
 }
 
-// patient is an answer that may take long, but no single write of it does: a client that does not
-// read is disconnected.
+// patient is a response that may take long in total, but not for a single write: a client that does not read is
+// disconnected.
 type patient struct {
 	http.ResponseWriter
 	most time.Duration

@@ -9,19 +9,19 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// item is a request whose calls run in order, each judged after the one before, with one answer.
-// They are separate in the journal, so a repeat continues after those that ran.
+// item is a request whose calls run in order, each decided after the previous one ended, with a single answer. They
+// are separate calls in the journal, so that a repeated request continues after those that ran.
 type item struct {
-	of      *session            // nil: an HTTP request
+	of      *session            // nil for an HTTP request
 	sub     dispatch.Submission // the running part
-	calls   []*dispatch.Call    // the ended ones
+	calls   []*dispatch.Call    // ended parts
 	returns []message.ToolReturn
 
-	mu      sync.Mutex // held while a part is submitted, or sub.Call changes
-	stopped *string    // why no other part may run; nil: it may
+	mu      sync.Mutex // held while a part is submitted and while sub.Call changes
+	stopped *string    // why no further part may run; nil: not stopped
 }
 
-// newItem returns an item of a session, nil: of an HTTP request. Its last user drops it.
+// newItem returns an item of a session, or of an HTTP request if of is nil. Callers pass it to dropItems at the end.
 func (s *Server) newItem(of *session, sub dispatch.Submission) *item {
 	sub.Call = sub.Request.Calls[0]
 	it := &item{of: of, sub: sub}
@@ -39,7 +39,7 @@ func (s *Server) dropItems(items ...*item) {
 	}
 }
 
-// unanswered returns the items of a client, "": of any, with an id, "": with any.
+// unanswered returns the items of a client ("": of all) with an id ("": any).
 func (s *Server) unanswered(client, id string) (found []*item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +52,7 @@ func (s *Server) unanswered(client, id string) (found []*item) {
 	return found
 }
 
-// submit submits the running part, which does not run if the item is stopped.
+// submit submits the current part. It does not run if the item is stopped.
 func (it *item) submit(to *dispatch.Dispatcher) *dispatch.Watcher {
 	it.mu.Lock()
 	defer it.mu.Unlock()
@@ -60,23 +60,23 @@ func (it *item) submit(to *dispatch.Dispatcher) *dispatch.Watcher {
 	return to.Submit(it.sub)
 }
 
-// stop lets no other part run. The running one, if any, is to be cancelled afterwards.
+// stop prevents further parts from running. Callers then cancel the running part, if any.
 func (it *item) stop(reason string) {
 	it.mu.Lock()
 	defer it.mu.Unlock()
 	it.stopped = &reason
 }
 
-// whose returns the client and the agent of a key.
+// whose returns a key with only the client and agent of k.
 func whose(k dispatch.Key) dispatch.Key { return dispatch.Key{Client: k.Client, Agent: k.Agent} }
 
 func (it *item) whose() dispatch.Key {
 	return dispatch.Key{Client: it.sub.Client, Agent: it.sub.Request.AgentID}
 }
 
-// stop cancels what a cancel of this session means, and reports whether there was any: calls, and items of which no part
-// runs now. An id without an agent is that of the agents whose call or item this connection makes or follows; if there is
-// none, of all.
+// stop cancels the calls that m names, and items of which no part runs now. It reports whether there were any. If m
+// has an id without an agent, it means the agents whose calls or items this connection started or follows or, if there
+// are none, all agents.
 func (ss *session) stop(m *message.Cancel) (found bool) {
 	calls, items := ss.srv.opt.Dispatch.Find(ss.stoppable(), m.CallID), ss.srv.unanswered(ss.stoppable(), m.CallID)
 	var own []dispatch.Key
@@ -100,7 +100,7 @@ func (ss *session) stop(m *message.Cancel) (found bool) {
 	for _, it := range items {
 		it.stop(m.Reason)
 	}
-	for _, c := range ss.srv.opt.Dispatch.Find(ss.stoppable(), m.CallID) { // after the items: a part may have begun
+	for _, c := range ss.srv.opt.Dispatch.Find(ss.stoppable(), m.CallID) { // again: a part may have started
 		if isMeant(c.Key()) {
 			c.Cancel(m.Reason)
 			found = true
@@ -112,14 +112,14 @@ func (ss *session) stop(m *message.Cancel) (found bool) {
 	return found || len(items) > 0
 }
 
-// isLast reports whether the running part is the last one, or has been.
 func (it *item) isLast() bool {
 	it.mu.Lock()
 	defer it.mu.Unlock()
 	return it.sub.Call.ID == it.sub.Request.Calls[len(it.sub.Request.Calls)-1].ID
 }
 
-// fence cancels the parts of a stopped item that follow, if none runs now: its client may be gone, and send it again.
+// fence cancels in advance the remaining parts of a stopped item if none runs now. The client may have disconnected,
+// and may send the item again.
 func (it *item) fence(d *dispatch.Dispatcher) {
 	isPart := func(c *dispatch.Call) bool { return whose(c.Key()) == it.whose() }
 	if item := it.sub.Request.Item; !it.isLast() && !slices.ContainsFunc(d.Find(it.sub.Client, item), isPart) {
@@ -127,8 +127,7 @@ func (it *item) fence(d *dispatch.Dispatcher) {
 	}
 }
 
-// took records how the running part has ended, and reports whether to submit another one: not after
-// a part that failed.
+// took records how the current part ended. It reports whether to submit the next one, but not after a failed part.
 func (it *item) took(call *dispatch.Call, final dispatch.Final) (more bool) {
 	if final.Err != nil {
 		return false

@@ -6,22 +6,22 @@ import (
 	"sync"
 )
 
-// Bounds of an outbox. A client with unread replies is not read further; one with unread events is
-// disconnected.
+// Limits of an outbox. At maxReplies or maxReplyBytes the server stops reading from the client; at maxPushed it
+// disconnects the client.
 const (
 	maxReplies    = 256
 	maxReplyBytes = 4 << 20 // a single reply may be larger
 	maxPushed     = 16384
 )
 
-// outbox queues messages other than live output. Replies are encoded frames, whose bytes count;
-// other messages are encoded when written, so that clients share them.
+// outbox queues all messages except live output. Replies are encoded frames, and their bytes are counted; other
+// messages are encoded when written, so that clients share them.
 type outbox struct {
 	poke func()
 
 	mu     sync.Mutex
-	room   sync.Cond // signals that replies may be added, or close
-	queue  []any     // frames are []byte
+	room   sync.Cond // signals free space and close
+	queue  []any     // replies are []byte
 	held   int       // bytes of the frames in queue
 	closed bool
 }
@@ -32,8 +32,7 @@ func newOutbox(poke func()) *outbox {
 	return o
 }
 
-// reply queues the answer to a client's frame, and blocks while too many are unread. It does nothing
-// once the outbox is closed.
+// reply queues the answer to a client's frame. It blocks while too many are unread, and does nothing after close.
 func (o *outbox) reply(v any) {
 	o.mu.Lock()
 	for o.full() && !o.closed {
@@ -52,7 +51,7 @@ func (o *outbox) reply(v any) {
 // full reports whether replies must wait. The caller holds mu.
 func (o *outbox) full() bool { return len(o.queue) >= maxReplies || o.held >= maxReplyBytes }
 
-// push queues a message that is no reply. It never blocks.
+// push queues a message that is not a reply. It never blocks.
 func (o *outbox) push(v any) {
 	o.mu.Lock()
 	if len(o.queue) < maxPushed {
@@ -70,7 +69,7 @@ func (o *outbox) overflow() {
 	o.room.Broadcast()
 }
 
-// take removes the oldest message; open is false after close.
+// take removes the oldest message. open is false after close.
 func (o *outbox) take() (v any, ok, open bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -89,7 +88,7 @@ func (o *outbox) take() (v any, ok, open bool) {
 	return v, true, true
 }
 
-// close closes the outbox: replies no longer wait, and messages are dropped.
+// close drops all messages. Replies no longer block.
 func (o *outbox) close() {
 	o.mu.Lock()
 	o.overflow()
@@ -98,19 +97,19 @@ func (o *outbox) close() {
 }
 
 const (
-	firstBytes = 4 << 10  // charged for a frame before its length is known
-	freeBytes  = 64 << 10 // of incoming data, for every connection
+	firstBytes = 4 << 10  // charged for a frame of unknown length
+	freeBytes  = 64 << 10 // incoming data of each connection that is not charged
 )
 
 var errBusy = errors.New("too much is being received at once")
 
-// budget is the memory shared for incoming frames and collected fragments, beyond freeBytes each.
+// budget limits the memory shared for incoming frames and collected fragments, beyond freeBytes per connection.
 type budget struct {
 	mu   sync.Mutex
 	left int64
 }
 
-// take changes the share of one user, *held, and reports whether the budget allows it.
+// take sets one user's share, *held, to wants without freeBytes, unless the budget is exceeded.
 func (b *budget) take(held *int64, wants int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -123,7 +122,7 @@ func (b *budget) take(held *int64, wants int64) bool {
 	return true
 }
 
-// receive reads one message. The bytes of collected fragments count with it.
+// receive reads one message, and charges the collected fragments with it.
 func (ss *session) receive() (kind int, frame []byte, err error) {
 	kind, r, err := ss.conn.NextReader()
 	if err != nil {
@@ -133,7 +132,7 @@ func (ss *session) receive() (kind int, frame []byte, err error) {
 	return kind, frame, err
 }
 
-// read reads all of r for a user with other bytes. It charges received bytes, not announced ones.
+// read reads all of r for a user that has other bytes already. It charges received bytes, not announced ones.
 func (b *budget) read(r io.Reader, held *int64, other int) (all []byte, err error) {
 	for all = make([]byte, 0, firstBytes); ; {
 		if len(all) == cap(all) {

@@ -80,8 +80,8 @@ func (ss *session) recording(m *message.GetOutput) (dispatch.Recording, *message
 	return nil, message.NotRunning.Errorf("this call has not begun to run, so it has no output yet; ask again when tool_started has come")
 }
 
-// record finds the latest ended call, unless a live one has the id. To an agent, an id that several
-// agents have used names none of their calls, unless its connection follows one.
+// record finds the latest ended call, unless a live call has the id. For a token that sees only its own calls, an id
+// that several agents used is ambiguous, unless the connection follows one of the calls.
 func (ss *session) record(m *message.GetOutput, live []*dispatch.Call) (rec journal.Record, e *message.Error) {
 	agents := map[string]bool{}
 	for _, c := range live {
@@ -113,7 +113,7 @@ func (ss *session) record(m *message.GetOutput, live []*dispatch.Call) (rec jour
 	return rec, nil
 }
 
-// mayMean reports whether a frame asks for a call with its id, as far as the client and the agent tell.
+// mayMean reports whether a frame may refer to c, by client and agent.
 func (ss *session) mayMean(m *message.GetOutput, c *journal.Call) bool {
 	own := ss.client() == "" || c.Client == ss.client()
 	return own && (m.AgentID == nil || c.AgentID == *m.AgentID)

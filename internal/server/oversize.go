@@ -11,8 +11,8 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// The library refuses a frame by its header and closes the connection without a reason. These types
-// add it: counting bytes ourselves would buffer the maximum first.
+// The WebSocket library rejects a large frame by its header and closes the connection without a reason. These types
+// add the reason. Counting bytes instead would mean to buffer up to the limit first.
 
 type hijacker struct {
 	http.ResponseWriter
@@ -27,7 +27,7 @@ func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return otherConn{conn, h.limit}, rw, err
 }
 
-// tcpConn keeps TCP's methods for writing several buffers at once.
+// tcpConn keeps the methods of *net.TCPConn that write several buffers at once.
 type tcpConn struct {
 	*net.TCPConn
 	limit int64
@@ -35,7 +35,7 @@ type tcpConn struct {
 
 func (c tcpConn) Write(p []byte) (int, error) { return writeWithReason(c.TCPConn, p, c.limit) }
 
-// otherConn is over TLS or a Unix socket.
+// otherConn is a connection over TLS or a Unix socket.
 type otherConn struct {
 	net.Conn
 	limit int64
@@ -50,7 +50,7 @@ func (c otherConn) CloseWrite() error {
 	return nil
 }
 
-// bareTooBig is the library's close frame 1009.
+// bareTooBig is the library's close frame with status 1009.
 const bareTooBig = "\x88\x02\x03\xf1"
 
 // writeWithReason replaces bareTooBig by an error_message and a close frame with a reason.
@@ -79,7 +79,7 @@ func tooBigError(why string) *message.Error {
 	return message.InvalidFrame.Errorf("%s; nothing of this one was read", why)
 }
 
-// appendFrame appends a server's frame (RFC 6455 section 5.2) of less than 64 KiB.
+// appendFrame appends an unmasked frame (RFC 6455 section 5.2) of less than 64 KiB.
 func appendFrame(dst []byte, kind int, payload []byte) []byte {
 	dst = append(dst, 1<<7|byte(kind))
 	if len(payload) < 126 {

@@ -10,8 +10,8 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// page is a question's page. Its address is no secret: without a token that may decide, the
-// page shows nothing and accepts no answer. It stores nothing in the browser.
+// page is the page of an approval request. Its URL is not secret: without a token that may decide, the page shows
+// nothing and accepts no answer. It stores nothing in the browser.
 var page = sync.OnceValue(func() *template.Template { return template.Must(template.New("page").Parse(pageText)) })
 
 const pageText = `<!doctype html>
@@ -36,7 +36,7 @@ type shown struct {
 	Form, Conversation   bool
 }
 
-// PathOfQuestion returns the path of an approval's page.
+// PathOfQuestion returns the URL path of an approval request's page.
 func PathOfQuestion(id string) string { return "/approvals/" + id }
 
 func show(w http.ResponseWriter, status int, s shown) {
@@ -104,7 +104,7 @@ func (s *Server) showQuestion(w http.ResponseWriter, id, secret string) {
 	show(w, http.StatusNotFound, shown{Say: nothingWaits})
 }
 
-// JoinFor calls asked with the questions for which mine returns true, until leave is called.
+// JoinFor makes asked receive the approval requests for which mine returns true, until leave is called.
 func JoinFor(q *approval.Queue[message.ApprovalRequest], mine func(message.ApprovalRequest) bool, asked func(message.ApprovalRequest)) (leave func()) {
 	return q.JoinFor(askedFunc(asked), mine)
 }

@@ -22,8 +22,7 @@ func (ss *session) listMessages(m *message.ListMessages) {
 	ss.answered(page, e)
 }
 
-// list reads a page of the journal. An empty client sees all clients' messages. unread is why messages
-// are missing; nil: none.
+// list reads a page of the journal: messages of a client, "" for all. unread is the error of a partial page, or nil.
 func (s *Server) list(ctx context.Context, client string, m *message.ListMessages) (answer message.Messages, e *message.Error, unread error) {
 	page, err := s.opt.Journal.List(ctx, journal.Query{
 		Before: m.Before, After: m.After, Limit: m.Limit, Ascending: m.Order == "asc", Client: client,
@@ -55,7 +54,8 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request, _ Token) {
 	w.Write([]byte("ok\n"))
 }
 
-// serveReady reports whether calls are accepted and recorded, even without the team store.
+// serveReady reports whether calls can be accepted and recorded. The state of the team store is shown, but does not
+// count.
 func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request, _ Token) {
 	s.mu.Lock()
 	closing := s.closing
@@ -136,7 +136,7 @@ type problem struct {
 	Detail string `json:"detail"`
 }
 
-// serveHistory lists messages as Letta's API does: an array, with message ids as cursors.
+// serveHistory lists messages like Letta's API: a JSON array, with message ids as cursors.
 func serveHistory(of, order string) func(*Server, http.ResponseWriter, *http.Request, Token) {
 	return func(s *Server, w http.ResponseWriter, r *http.Request, token Token) {
 		m, e := historyQuery(r.URL.Query(), of, r.PathValue("id"), order)
@@ -158,7 +158,7 @@ func (s *Server) history(r *http.Request, token Token, m *message.ListMessages) 
 	for size, left := 0, m.Limit; ; {
 		m.Limit = left
 		page, e, unread := s.list(r.Context(), (&session{token: token}).client(), m)
-		if e == nil && unread != nil { // no field of the answer can report it
+		if e == nil && unread != nil { // no field of the response can report it
 			e = message.InternalError.Errorf("the journal cannot be read: %v", unread)
 		}
 		if e != nil {
@@ -180,8 +180,8 @@ func (s *Server) history(r *http.Request, token Token, m *message.ListMessages) 
 	}
 }
 
-// historyQuery converts Letta's parameters to list_messages, ignoring those about unrecorded
-// messages.
+// historyQuery converts Letta's parameters to list_messages. It ignores parameters for messages that toold does not
+// record.
 func historyQuery(q url.Values, of, id, order string) (*message.ListMessages, *message.Error) {
 	fields := url.Values{"order": {order}, "limit": {"100"}}
 	for name, values := range q {

@@ -11,34 +11,34 @@ import (
 
 const (
 	maxResumeStates = 256  // ended connections that can be resumed
-	maxPieces       = 256  // of output, per connection
-	maxEnds         = 1024 // of calls, per connection
+	maxPieces       = 256  // pieces of output, per connection
+	maxEnds         = 1024 // ends of calls, per connection
 
-	takeOver = 5 * time.Second // how long an ending connection may take, for another that resumes it
+	takeOver = 5 * time.Second // how long a resuming client waits for its ending connection
 )
 
 type piece struct {
-	seq    int64 // noSeq in a binary frame, which has none
+	seq    int64 // event_seq; noSeq in a binary frame, which has none
 	call   dispatch.Key
 	stream tools.Stream
-	from   int64 // the client's offset in the stream before
+	from   int64 // the client's offset in the stream before this piece
 }
 
-// noSeq is the number of a piece without one.
+// noSeq is the seq of a piece in a binary frame.
 const noSeq = math.MaxInt64
 
 type ending struct {
-	seq  int64 // of the piece before
+	seq  int64 // event_seq of the last piece before
 	call dispatch.Key
 	at   time.Time
 }
 
-// history is what a connection wrote last. Only its writer uses it.
+// history records what a connection wrote last. Only its writer uses it.
 type history struct {
 	pieces []piece
-	cut    bool // there were pieces before
+	cut    bool // earlier pieces were dropped
 	ends   []ending
-	lost   ending // the last one before those in ends; may be zero
+	lost   ending // the last dropped one; may be zero
 }
 
 func (h *history) wrote(p piece) {
@@ -57,8 +57,8 @@ func (h *history) ended(e ending) {
 	h.ends = append(h.ends, e)
 }
 
-// resumeState is what an ended connection leaves for the one that resumes it: the calls whose end it
-// had still to write, and what it wrote last.
+// resumeState is the state for a client that resumes an ended connection: the calls whose returns were not written,
+// and what was written last.
 type resumeState struct {
 	conn, client string
 	until        time.Time
@@ -72,11 +72,11 @@ type position struct {
 	offsets [2]int64
 }
 
-// resumeState returns the session's state. Its writer has ended.
+// resumeState must not be called before the session's writer has ended.
 func (ss *session) resumeState() resumeState {
 	t := resumeState{conn: ss.id, client: ss.token.Name, until: time.Now().Add(ss.srv.opt.Linger), history: ss.last}
 	if time.Since(t.lost.at) > ss.srv.opt.Idle {
-		t.lost = ending{} // received: the client has answered since
+		t.lost = ending{} // received: the connection has been alive since
 	}
 	for _, f := range ss.following() {
 		t.calls = append(t.calls, position{f.watcher.Call().Key(), f.shown, f.offsets})
@@ -84,11 +84,10 @@ func (ss *session) resumeState() resumeState {
 	return t
 }
 
-// knows reports whether all ends are known that a client with everything up to seq may lack.
+// knows reports whether ends contains every end that a client with event_seq seq may lack.
 func (t *resumeState) knows(seq int64) bool { return t.lost.at.IsZero() || t.lost.seq < seq }
 
-// after returns the positions of a client with everything up to seq. Ends that it may lack are
-// repeated.
+// after returns where a client that received everything up to seq continues. Ends that it may lack are sent again.
 func (t *resumeState) after(seq int64) []position {
 	calls := slices.Clone(t.calls)
 	at := func(key dispatch.Key) int {
@@ -128,7 +127,7 @@ func (s *Server) park(t resumeState) {
 	s.resumeStates = append(s.resumeStates, t)
 }
 
-// unpark takes the state of a client's connection, "": the latest.
+// unpark removes and returns the state of a client's connection, or of its latest one if conn is "".
 func (s *Server) unpark(client, conn string) (resumeState, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,12 +141,12 @@ func (s *Server) unpark(client, conn string) (resumeState, bool) {
 	return resumeState{}, false
 }
 
-// hangUp waits for the resumed connection's state. It ends a named connection; an unnamed one must
-// be ending, since another program may use it. Two that resume each other both end.
+// hangUp waits until the connection to resume has stored its state. It closes a named connection. An unnamed one must
+// already be ending, since it may belong to another program. Two connections that resume each other both end.
 func (s *Server) hangUp(client, conn string, but *session) {
 	most := takeOver
 	if conn != "" {
-		most = s.opt.Idle // a client's time to read
+		most = s.opt.Idle // the time that a client has to read
 	}
 	guard := time.NewTimer(most)
 	defer guard.Stop()
@@ -178,8 +177,8 @@ func (s *Server) earlier(client, conn string, but *session) (found []*session) {
 	return found
 }
 
-// resume finds where an earlier connection ended; ok is false if that is unknown. goOn then follows
-// its calls from there.
+// resume finds the state of an earlier connection; ok is false if it is unknown. goOn then follows that connection's
+// calls.
 func (ss *session) resume(conn string, last int64) (goOn func(), ok bool) {
 	if !ss.token.has(Agent) {
 		return nil, false
@@ -196,8 +195,8 @@ func (ss *session) resume(conn string, last int64) (goOn func(), ok bool) {
 	}, true
 }
 
-// followFrom attaches the session to a call at a position, unless it follows that background call
-// or sent its end. note changes the feed.
+// followFrom attaches the session to a call at a position, unless it already follows that background call or has sent
+// its end. note changes the feed.
 func (ss *session) followFrom(w *dispatch.Watcher, p position, note func(*feed)) {
 	c := w.Call()
 	ss.mu.Lock()
@@ -220,7 +219,7 @@ func (ss *session) followFrom(w *dispatch.Watcher, p position, note func(*feed))
 	if !fresh {
 		w.Detach()
 	}
-	if c.HasNews() { // else it wakes the writer later
+	if c.HasNews() { // otherwise the call wakes the writer later
 		ss.poke()
 	}
 }

@@ -1,7 +1,7 @@
 // Package server serves agents, approvers and observers over WebSocket and HTTP.
 //
-// It checks access, decodes frames, passes them to dispatch, and writes results at each client's
-// own pace. It makes no decisions about calls.
+// It checks access, decodes frames, passes them to dispatch, and writes results at each client's own pace. It does not
+// decide on calls.
 package server
 
 import (
@@ -23,46 +23,45 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Options configure a Server. Store, Metrics, Refused, AllowedHosts and AllowedOrigins are
-// optional.
+// Options configure a Server. Store, Metrics, Refused, AllowedHosts and AllowedOrigins are optional.
 type Options struct {
 	Dispatch *dispatch.Dispatcher
 	Codex    *codex.Server
-	// MCP answers a Model Context Protocol client, whose body has been read.
+	// MCP serves a request of a Model Context Protocol client. Its body is already in memory.
 	MCP       func(http.ResponseWriter, *http.Request, Token)
 	Approvals *approval.Queue[message.ApprovalRequest]
 	Journal   *journal.Journal
 	Log       *zap.Logger
-	Tokens    func() []Token // those in force now
-	// Greet answers a client in dir, "" for none, without ConnID and Roles. The error says
-	// why it cannot; Workspace is the canonical dir then, "" if there is none.
+	Tokens    func() []Token // the valid tokens
+	// Greet returns the hello_ack for a client in dir ("": none), without ConnID and Roles. After an error only
+	// Workspace is valid: the canonical dir, or "" if there is none.
 	Greet func(dir string) (message.HelloAck, error)
-	// Question describes a call to a person.
+	// Question returns an approval request as text for a person.
 	Question func(message.ApprovalRequest) string
-	// Reload reads and applies the policy files. After an error the last valid policy stays in force.
+	// Reload reads and applies the policy files. On error the previous policy remains in force.
 	Reload func() (Reloaded, error)
-	// Policy returns the last reload's result.
+	// Policy returns the result of the last reload.
 	Policy func() Reloaded
-	// Store returns why the team store lacks records, for anyone to read; "": it has all.
+	// Store returns why the team store lacks records, without confidential details; "" if it is up to date.
 	Store func() string
-	// Metrics serves observers.
+	// Metrics serves GET /metrics, for observers and admins.
 	Metrics http.Handler
-	// Refused is called for each refused connection and request, with one of the refused constants.
-	// It must not block.
+	// Refused is called for each refused connection and request with the reason, one of the refused constants. It must
+	// not block.
 	Refused func(why string)
 
-	AllowedHosts   []string // names of this machine besides the loopback ones, without port
+	AllowedHosts   []string // names of this machine other than loopback, without port
 	OwnOrigins     []string // of our own pages, such as http://127.0.0.1:7717
 	AllowedOrigins []string // of other pages that may connect
 
-	Connections        int // at a time, of all clients
-	CallsPerConnection int // unanswered at a time
+	Connections        int // maximum of all clients
+	CallsPerConnection int // maximum of unanswered calls
 	MaxFrameBytes      int64
-	IncomingBytes      int64         // of frames being received, over all connections; see budget
-	OutboxBytes        int64         // how far a reader may fall behind a stream before it skips ahead
+	IncomingBytes      int64         // limit for incoming frames of all connections; see budget
+	OutboxBytes        int64         // how far a client may fall behind a stream before output is skipped
 	Linger             time.Duration // how long an ended connection can be resumed
 	Ping               time.Duration // between heartbeats
-	Idle               time.Duration // silence after which a peer is disconnected
+	Idle               time.Duration // silence after which a client is disconnected
 }
 
 // A Server accepts connections until Shutdown.
@@ -78,10 +77,10 @@ type Server struct {
 
 	mu           sync.Mutex
 	sessions     map[*session]struct{}
-	items        map[*item]struct{} // unanswered ones
+	items        map[*item]struct{} // unanswered items
 	closing      bool
-	resumeStates []resumeState  // of ended connections, the latest last
-	joined       sync.WaitGroup // one per session
+	resumeStates []resumeState  // of ended connections, latest last
+	joined       sync.WaitGroup // counts the sessions
 }
 
 // New returns a Server.
@@ -91,13 +90,13 @@ func New(opt Options) *Server {
 	s.buffers.New = func() any { return new(buffers) }
 	s.upgrader = websocket.Upgrader{
 		ReadBufferSize: 4096, WriteBufferSize: 4096, WriteBufferPool: &sync.Pool{},
-		// checkOrigin has checked the origin before the upgrade.
+		// checkOrigin has already checked it.
 		CheckOrigin: func(*http.Request) bool { return true },
 	}
 	s.http = &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       opt.Idle, // of requests; upgraded connections have their own
+		ReadTimeout:       opt.Idle, // for requests; WebSocket connections set their own
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ConnContext:       withConn,
@@ -107,7 +106,7 @@ func New(opt Options) *Server {
 	return s
 }
 
-// Serve accepts connections from l until Shutdown. It may serve several listeners.
+// Serve accepts connections from l until Shutdown. It may be called for several listeners.
 func (s *Server) Serve(l net.Listener) error {
 	err := s.http.Serve(lasting{l})
 	if errors.Is(err, http.ErrServerClosed) {
@@ -116,8 +115,8 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
-// Shutdown closes the listeners, and each session with 1001 once it has written what it owes. When
-// ctx ends, slow readers are disconnected, which is no error.
+// Shutdown closes the listeners, and each session with status 1001 after everything due to its client is written. When
+// ctx ends, the remaining clients are disconnected; that is not an error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.closing = true
@@ -125,12 +124,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		ss.finish()
 	}
 	s.mu.Unlock()
-	err := s.http.Shutdown(ctx) // does not include hijacked connections
+	err := s.http.Shutdown(ctx) // does not wait for WebSocket connections
 	if ctx.Err() != nil {
 		err = s.http.Close()
 	}
 	left := make(chan struct{})
-	// Ends with the last session, when its connection is closed.
+	// Ends with the last session.
 	go func() { s.joined.Wait(); close(left) }()
 	select {
 	case <-left:
@@ -149,7 +148,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request, token Token
 	s.connect(w, r, token, (*session).run)
 }
 
-// connect upgrades a connection and has run serve it, which returns when it has ended.
+// connect upgrades a connection and serves it with run until the connection ends.
 func (s *Server) connect(w http.ResponseWriter, r *http.Request, token Token, run func(*session)) {
 	if why := s.mayConnect(token); why != "" {
 		s.refused(refusedLimit)
@@ -159,7 +158,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request, token Token, ru
 	}
 	conn, err := s.upgrader.Upgrade(hijacker{w, s.opt.MaxFrameBytes}, r, nil)
 	if err != nil {
-		return // Upgrade has answered
+		return // Upgrade has sent the error
 	}
 	ss := newSession(s, conn, token)
 	if why := s.add(ss); why != "" {
@@ -173,7 +172,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request, token Token, ru
 	run(ss)
 }
 
-// Clients counts the connections.
+// Clients returns the number of WebSocket connections.
 func (s *Server) Clients() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +185,7 @@ func (s *Server) mayConnect(token Token) string {
 	return s.refusal(token)
 }
 
-// add counts a session, or returns why it may not be served.
+// add registers a session, or returns why it is refused.
 func (s *Server) add(ss *session) (why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,11 +202,11 @@ func (s *Server) remove(ss *session) {
 	delete(s.sessions, ss)
 }
 
-// kept returns how many of all connections are reserved for tokens that decide, so that agents and
-// observers cannot lock out those who supervise them.
+// kept returns how many connections are reserved for tokens that decide, so that agents and observers cannot lock out
+// those who supervise them.
 func kept(all int) int { return min((all+15)/16, all-1) }
 
-// share bounds the connections of one token that does not decide, so that no client takes all.
+// share returns the maximum number of connections of one token that does not decide, so that no client uses all.
 func share(all int) int { return max((all-kept(all))*3/4, 1) }
 
 // refusal returns why a token may not connect now, or "". The caller holds mu.

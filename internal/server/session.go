@@ -15,11 +15,10 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// maxBadFrames bounds invalid frames in a row: answers would amplify a flood.
+// maxBadFrames limits consecutive invalid frames, because answering them amplifies a flood.
 const maxBadFrames = 200
 
-// A session is one connection: a reader (the handler's goroutine), a writer, and attachments to
-// calls. It ends when the connection does.
+// A session is one connection: a reader (the handler's goroutine), a writer, and the calls that it follows.
 type session struct {
 	srv   *Server
 	id    string
@@ -29,30 +28,30 @@ type session struct {
 	out   *outbox
 	wake  chan struct{}                     // capacity 1: there may be something to write
 	take  func(kind int, frame []byte) bool // handles a frame; false: the connection ends
-	bye   func(code int, text string)       // writes a close frame after what is owed
+	bye   func(code int, text string)       // writes a close frame after all due output
 
-	leaving atomic.Bool   // reading has ended: the session is about to end
-	over    chan struct{} // closed when the session has ended and its state is kept
-	hungUp  chan struct{} // capacity 1: another connection of the client resumes it
+	leaving atomic.Bool   // reading has ended, so the session will end
+	over    chan struct{} // closed when the session has ended and its state is stored
+	hungUp  chan struct{} // capacity 1: another connection of the client resumes this one
 	freed   chan struct{} // capacity 1: a call was answered
 	written chan struct{} // closed when the writer has ended
 
 	// Only the reader uses these.
-	charged    int64            // to the server's budget
+	charged    int64            // bytes charged to the server's budget
 	frame      []byte           // being handled
 	program    *message.Program // from hello
-	subscribed bool             // there is a subscription, or will be once the writer starts it
+	subscribed bool             // there is a subscription, or one in the outbox
 	dir        string           // selects the workspace of calls; see dispatch.Submission
 
-	last history // written last; only the writer uses it
+	last history // used only by the writer
 
 	mu       sync.Mutex
-	feeds    []*feed               // of the calls that it follows
-	items    []*item               // unanswered ones
-	met      map[dispatch.Key]bool // background calls that it follows or has followed
+	feeds    []*feed               // of the calls that the session follows
+	items    []*item               // unanswered items
+	met      map[dispatch.Key]bool // background calls that the session has followed
 	wants    output                // requested form of live output
-	ending   bool                  // write what is owed, then close
-	lingers  bool                  // the client's frames are ignored
+	ending   bool                  // write all due output, then close
+	lingers  bool                  // incoming frames are ignored
 	left     bool                  // the connection has ended
 	badInRow int
 }
@@ -71,7 +70,6 @@ func newSession(srv *Server, conn *websocket.Conn, token Token) *session {
 
 func (ss *session) poke() { notify(ss.wake) }
 
-// notify sends to a channel of capacity 1 without blocking.
 func notify(wake chan<- struct{}) {
 	select {
 	case wake <- struct{}{}:
@@ -88,8 +86,8 @@ func (ss *session) run() {
 		defer ss.srv.opt.Dispatch.Join(ss.token.Name, func(c *dispatch.Call) { ss.follow(c.Watch(ss.poke)) })()
 	}
 	gone := make(chan struct{})
-	// Ends with gone, finish, or a failed write; then it ends the reader, which may wait for a
-	// frame, the outbox or room. After a close frame, the reader ends it.
+	// Ends with gone, finish, or a failed write; then it unblocks the reader, which may wait for a frame, the outbox
+	// or room. After it has written a close frame, the reader ends it.
 	go func() {
 		defer close(ss.written)
 		ss.write(gone)
@@ -116,7 +114,7 @@ func (ss *session) read() {
 	ss.conn.SetPingHandler(func(data string) error { alive(""); return ping(data) })
 	bye := ss.conn.CloseHandler()
 	ss.conn.SetCloseHandler(func(code int, text string) error {
-		ss.leaving.Store(true) // first: the client may reconnect after the answer
+		ss.leaving.Store(true) // before the answer: the client may reconnect at once
 		return bye(code, text)
 	})
 	ss.conn.SetReadLimit(ss.srv.opt.MaxFrameBytes)
@@ -125,8 +123,8 @@ func (ss *session) read() {
 		kind, frame, err := ss.receive()
 		switch {
 		case errors.Is(err, websocket.ErrReadLimit):
-			// The library has sent the client a close frame, unless the writer was busy: a client may
-			// not read while it writes.
+			// The library has sent a close frame, unless the writer was busy because the client does not read while it
+			// writes.
 			why := tooBig(ss.srv.opt.MaxFrameBytes)
 			ss.out.push(tooBigError(why))
 			ss.dismiss(websocket.CloseMessageTooBig, why)
@@ -142,11 +140,10 @@ func (ss *session) read() {
 		case err != nil || !ss.take(kind, frame):
 			return
 		}
-		ss.srv.incoming.take(&ss.charged, int64(ss.dec.Held())) // it shrinks: this cannot fail
+		ss.srv.incoming.take(&ss.charged, int64(ss.dec.Held())) // cannot fail, because the share shrinks
 	}
 }
 
-// timedOut reports whether a read timed out. The library does not wrap the error.
 func timedOut(err error) bool {
 	var e net.Error
 	return errors.As(err, &e) && e.Timeout()
@@ -157,8 +154,8 @@ type goodbye struct {
 	text string
 }
 
-// dismiss ends a misbehaving client's connection, after writing what is owed and the reason. The
-// reader calls it, and returns.
+// dismiss ends the connection of a misbehaving client after writing all due output and the reason. Only the reader may
+// call it, and must then return.
 func (ss *session) dismiss(code int, text string) {
 	var saying sync.WaitGroup
 	saying.Go(func() { ss.bye(code, text) }) // ends with the connection
@@ -174,7 +171,7 @@ func (ss *session) endWriting() {
 
 const lingerFor = 30 * time.Second
 
-// limitLingering sets the deadline of lingering. The caller holds mu.
+// limitLingering sets the read deadline of linger. The caller holds mu.
 func (ss *session) limitLingering() {
 	within := lingerFor
 	if ss.ending {
@@ -185,8 +182,8 @@ func (ss *session) limitLingering() {
 	}
 }
 
-// linger reads and ignores frames for a while: closing a socket with unread data discards sent data.
-// The writer leaves the connection open meanwhile.
+// linger reads and ignores frames for some time, because closing a socket with unread data discards sent data. The
+// writer leaves the connection open meanwhile.
 func (ss *session) linger() {
 	defer ss.conn.Close() // ends a writer whose client does not read
 	raw := ss.conn.NetConn()
@@ -226,7 +223,7 @@ func (ss *session) accept(kind int, frame []byte) bool {
 	return true
 }
 
-// reply answers the frame that is being handled. An error refers to it.
+// reply answers the frame that is being handled. An error quotes its ids.
 func (ss *session) reply(v any) {
 	frame, err := message.Encode(v)
 	if err != nil {
@@ -262,7 +259,7 @@ func (ss *session) sendClose(code int, text string, within time.Duration) {
 	}
 }
 
-// dismissed ends a connection whose token is no longer in force, and reports whether it did.
+// dismissed ends a connection whose token is no longer valid, and reports whether it did.
 func (ss *session) dismissed() bool {
 	if !ss.token.revoked() {
 		return false
@@ -271,7 +268,7 @@ func (ss *session) dismissed() bool {
 	return true
 }
 
-// finish lets the session write what it owes its client, and then ends it.
+// finish lets the session write all due output and then end.
 func (ss *session) finish() {
 	ss.mu.Lock()
 	ss.ending = true

@@ -8,17 +8,17 @@ import (
 	"sync"
 )
 
-// mostStrangers bounds the connections without a session on which no request with a token is being answered: anyone on
-// this machine can make them, and each takes a descriptor.
+// mostStrangers limits the connections without a session that are not serving a request with a token: anyone on this
+// machine can open them, and each uses a file descriptor.
 const mostStrangers = 256
 
-// strangers are these connections, the oldest first.
+// strangers lists these connections, oldest first.
 type strangers struct {
 	mu    sync.Mutex
 	conns []net.Conn
 }
 
-// follow is the ConnState of an http.Server. It closes the oldest when there are too many.
+// follow is the ConnState of an http.Server. It closes the oldest of too many connections.
 func (s *strangers) follow(c net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew, http.StateIdle:
@@ -48,7 +48,7 @@ func (s *strangers) drop(c net.Conn) {
 
 type connKey struct{}
 
-// known takes out the connection of a request with a token.
+// known removes the connection of a request that has a valid token.
 func (s *strangers) known(r *http.Request) {
 	if c, ok := r.Context().Value(connKey{}).(net.Conn); ok {
 		s.drop(c)

@@ -16,19 +16,19 @@ const (
 	messagesAtOnce = 100 // read from the journal
 )
 
-// subscription has positions in the hub, the journal and calls' output, and keeps no events. Only
-// the session's writer uses its fields, except those that the hub writes in join.
+// subscription has positions in the hub, the journal and calls' output, and keeps no events. Only the session's writer
+// goroutine uses it; the hub calls poke from others.
 type subscription struct {
 	*message.Subscribe
 	poke func()
 
-	next      int64 // number of the next event of the hub
-	seq       int64 // number of the last message of the journal handled
-	replaying bool  // messages come from the journal until it has caught up with the hub
+	next      int64 // number of the hub's next event
+	seq       int64 // number of the last handled message of the journal
+	replaying bool  // reading from the journal until the hub's events continue it
 	feeds     map[dispatch.Key]*feed
 }
 
-// startSubscription and endSubscription wait in the outbox for their turn.
+// Requests to the writer, queued in the outbox.
 type (
 	startSubscription struct{ *message.Subscribe }
 	endSubscription   struct{ *message.Unsubscribe }
@@ -113,7 +113,7 @@ func (w *writer) advanceSubscription() (more bool, err error) {
 
 func (w *writer) replay() error {
 	s := w.sub
-	last := w.ss.srv.opt.Journal.Last() // later messages come from the hub
+	last := w.ss.srv.opt.Journal.Last() // the hub has later messages
 	page, err := w.ss.srv.opt.Journal.List(context.Background(), journal.Query{
 		AfterSeq: s.seq, Ascending: true, Limit: messagesAtOnce,
 		Client: s.Client, AgentID: s.AgentID, ConversationID: s.ConversationID, CallID: s.CallID,
@@ -139,7 +139,7 @@ func (w *writer) replay() error {
 	return nil
 }
 
-// viewRunning drops the output of ended calls, and follows that of matching running calls from now on.
+// viewRunning drops the output of ended calls, and follows the output of matching running calls from now on.
 func (w *writer) viewRunning() {
 	s := w.sub
 	for key, f := range s.feeds {
@@ -163,7 +163,7 @@ func (w *writer) view(c *dispatch.Call, offsets [2]int64) {
 	}
 }
 
-// pass writes an event to the subscriber, if it wants it, after earlier output.
+// pass writes an event that matches the subscription, after the call's earlier output.
 func (w *writer) pass(e event) error {
 	s := w.sub
 	if e.seq > 0 {
@@ -243,7 +243,7 @@ func namedTool(frame any) string {
 	return cmp.Or(m.ToolName, m.ToolCall.ToolName)
 }
 
-// finishOutput writes what a call has printed: a part or, when it has ended, all.
+// finishOutput writes a piece of a call's output or, if all is set, the rest of it.
 func (w *writer) finishOutput(f *feed, all bool) error {
 	for {
 		more, err := w.streamEvent(f)

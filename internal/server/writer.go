@@ -18,23 +18,23 @@ const deltaBytes = 32 << 10
 
 type feed struct {
 	watcher *dispatch.Watcher
-	shown   bool     // of a background call: its events and output, not only its end; see visible
-	events  int      // events written
-	started bool     // tool_started is one of them
+	shown   bool     // a background call's events and output are sent too; see visible
+	events  int      // number of events written
+	started bool     // tool_started was written
 	offsets [2]int64 // bytes written of each stream
-	channel uint32   // for binary frames; 0: none
+	channel uint32   // of binary frames; 0: none
 
-	items []*item            // of which the call is the running part
-	asked []*message.Request // for the call by itself: the last one of each dialect
+	items []*item            // items whose current part is the call
+	asked []*message.Request // the latest request of each dialect for the call by itself
 }
 
-// asks records a request for the call by itself, in whose form the return is written.
+// asks records a request for the call by itself. The return is written in its dialect.
 func (f *feed) asks(m *message.Request) {
 	f.asked = slices.DeleteFunc(f.asked, func(o *message.Request) bool { return o.Dialect == m.Dialect })
 	f.asked = append(f.asked, &message.Request{Dialect: m.Dialect, Most: m.Most})
 }
 
-// write writes until gone is closed, nothing more is owed, or a write fails.
+// write writes until gone is closed, nothing more is due after finish, or a write fails.
 func (ss *session) write(gone <-chan struct{}) {
 	w := &writer{ss: ss, beat: time.Now().Add(ss.srv.opt.Ping)}
 	defer w.end()
@@ -45,7 +45,7 @@ func (ss *session) write(gone <-chan struct{}) {
 		}
 		if errors.Is(err, websocket.ErrCloseSent) {
 			ss.endWriting()
-			<-gone // the reader waits for the client to close too, or is about to notice that it has
+			<-gone // wait until the client closes too, or the reader notices that it has
 			return
 		}
 		if errors.Is(err, errGivenUp) {
@@ -59,7 +59,7 @@ func (ss *session) write(gone <-chan struct{}) {
 		}
 		if ss.owesNothing() {
 			ss.farewell(websocket.CloseGoingAway, "toold is stopping")
-			select { // do not wait for a client that does not answer
+			select { // do not wait long for the client's close frame
 			case <-gone:
 			case <-time.After(time.Second):
 			}
@@ -90,22 +90,21 @@ func (ss *session) owesNothing() bool {
 
 type writer struct {
 	ss       *session
-	beat     time.Time // of the next ping
+	beat     time.Time // time of the next ping
 	seq      int64     // event_seq of the last delta
-	*buffers           // while there is output to write; see stream
+	*buffers           // nil while there is no output to write; see pieces
 
-	channels uint32 // number of channels assigned for binary output
+	channels uint32 // number of channels assigned to binary output
 	sub      *subscription
 }
 
-// buffers are for output between capture and wire. A server's writers share
-// them, since most are idle.
+// buffers hold output between capture and socket. Writers share them, because most are idle.
 type buffers struct {
 	piece [deltaBytes]byte
 	frame []byte
 }
 
-// rest returns the buffers. Their contents have been written.
+// rest returns the buffers to the pool.
 func (w *writer) rest() {
 	if w.buffers != nil {
 		w.ss.srv.buffers.Put(w.buffers)
@@ -115,11 +114,11 @@ func (w *writer) rest() {
 
 var errGivenUp = errors.New("the client was given up")
 
-// errRevoked: the token is no longer in force, and the client knows it.
+// errRevoked says that the token is no longer valid. The client has been notified.
 var errRevoked = errors.New("the token is no longer in force")
 
-// turn writes at most one queued message, and a piece of each followed call. busy: there may be more
-// to write. ErrCloseSent means that a close frame was the last.
+// turn writes up to one queued message and a piece of each followed call. busy means that there may be more to write.
+// ErrCloseSent means that a close frame was written last.
 func (w *writer) turn() (busy bool, err error) {
 	if err := w.ping(); err != nil {
 		return false, err
@@ -160,14 +159,14 @@ func (w *writer) ping() error {
 	return w.ss.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(w.ss.srv.opt.Idle))
 }
 
-// advance writes a call's next piece: events in order, output between, the return last.
+// advance writes the next piece of a call: events in order, output between them, the return last.
 func (w *writer) advance(f *feed) (more bool, err error) {
 	call := f.watcher.Call()
 	if of := call.BackgroundOf(); of != nil && w.ss.follows(of) {
-		return false, nil // it follows the return that names it
+		return false, nil // the return of its parent call must precede it
 	}
 	shown := w.ss.visible(f)
-	// Events first: if the last is the return, the output is complete by then.
+	// Events are read first: if the last is the return, all output is captured.
 	events := call.Events(f.events)
 	for _, e := range events {
 		final, last := e.(dispatch.Final)
@@ -185,12 +184,12 @@ func (w *writer) advance(f *feed) (more bool, err error) {
 		}
 	}
 	if !f.started {
-		return false, nil // output after the events were read
+		return false, nil // output captured after the events were read
 	}
 	return w.stream(f, call, shown)
 }
 
-// stream writes the streams' next pieces, by arrival.
+// stream writes the next pieces of a call's output in order of arrival.
 func (w *writer) stream(f *feed, call *dispatch.Call, shown bool) (more bool, err error) {
 	capture := call.Capture()
 	if capture == nil || !shown || w.ss.wanted() == silent {
@@ -199,7 +198,7 @@ func (w *writer) stream(f *feed, call *dispatch.Call, shown bool) (more bool, er
 	return w.pieces(f, capture, w.show)
 }
 
-// shower writes a piece of a stream from offset at.
+// shower writes a piece of a stream that begins at offset at.
 type shower func(f *feed, s tools.Stream, at int64, p []byte) error
 
 func (w *writer) pieces(f *feed, capture *spool.Capture, show shower) (more bool, err error) {
@@ -209,7 +208,7 @@ func (w *writer) pieces(f *feed, capture *spool.Capture, show shower) (more bool
 	for sent := 0; sent < deltaBytes; {
 		s, n := capture.Turn(f.offsets)
 		wrote, err := w.writePiece(f, capture, s, n, show)
-		if wrote == 0 && err == nil && n > 0 { // a partial character, whose rest may come
+		if wrote == 0 && err == nil && n > 0 { // an incomplete character; its rest may follow
 			wrote, err = w.writePiece(f, capture, tools.Stderr-s, deltaBytes, show)
 		}
 		if wrote == 0 || err != nil {
@@ -237,8 +236,8 @@ func (w *writer) writePiece(f *feed, capture *spool.Capture, s tools.Stream, mos
 	return len(p), nil
 }
 
-// catchUp skips a slow reader to near the end: output stays live and the return prompt. The gap is
-// marked and can be fetched.
+// catchUp skips output of a slow reader to near the end, so that output remains live and the return prompt. The client
+// is notified of the gap and can fetch it.
 func (w *writer) catchUp(capture *spool.Capture, s tools.Stream, from int64) int64 {
 	stdout, stderr, _ := capture.Totals()
 	total := stdout
@@ -251,7 +250,7 @@ func (w *writer) catchUp(capture *spool.Capture, s tools.Stream, from int64) int
 	return from
 }
 
-// opened records a start, and assigns its binary channel.
+// opened records a started call, and assigns its binary channel.
 func (w *writer) opened(f *feed, event any) any {
 	started, ok := event.(message.ToolStarted)
 	f.started = f.started || ok
@@ -264,8 +263,8 @@ func (w *writer) opened(f *feed, event any) any {
 	return started
 }
 
-// show writes live output p at an offset of its stream; the feed has the client's offset before. A call
-// that started before the client requested binary output continues as text.
+// show writes live output p at an offset of its stream, after the client's offset in the feed. Calls that started
+// before the client requested binary output continue as text.
 func (w *writer) show(f *feed, s tools.Stream, at int64, p []byte) error {
 	now := piece{call: f.watcher.Call().Key(), stream: s, from: f.offsets[s], seq: noSeq}
 	d := message.OutputDelta{CallID: now.call.ID, AgentID: now.call.Agent, Stream: s.String(), Offset: at}
@@ -284,13 +283,13 @@ func (w *writer) show(f *feed, s tools.Stream, at int64, p []byte) error {
 	return w.ss.writeFrame(websocket.TextMessage, w.frame)
 }
 
-// conclude writes the call's return in the dialect of its request. It ends the call for this session.
+// conclude writes the call's return in the dialect of each request, and ends the feed.
 func (w *writer) conclude(f *feed, call *dispatch.Call, final dispatch.Final) error {
 	defer f.watcher.Detach()
 	w.ss.last.ended(ending{w.seq, call.Key(), time.Now()})
 	w.ss.unfollow(f)
 	if final.Kept {
-		return nil // the connection ends soon
+		return nil // the connection is about to end
 	}
 	for _, it := range f.items {
 		if err := w.concludePart(it, call, final); err != nil {
@@ -315,7 +314,7 @@ func (w *writer) conclude(f *feed, call *dispatch.Call, final dispatch.Final) er
 	return nil
 }
 
-// answers returns the return in the form of each dialect that asked for it; by default that of the call.
+// answers returns the return in each dialect that requested it or, if none is recorded, in the call's own.
 func (f *feed) answers(call *dispatch.Call, final dispatch.Final) (all []any) {
 	for _, m := range f.asked {
 		all = append(all, answer(call, m.Answer, final))
@@ -326,7 +325,7 @@ func (f *feed) answers(call *dispatch.Call, final dispatch.Final) (all []any) {
 	return all
 }
 
-// answer returns the return in the form of a request, whose Answer is as; nil: that of the call.
+// answer returns the return as formatted by as or, if as is nil, in the call's own dialect.
 func answer(call *dispatch.Call, as func(...message.ToolReturn) any, final dispatch.Final) any {
 	if of := call.BackgroundOf(); of != nil {
 		return final.Return.BackgroundEnded(of.ID)

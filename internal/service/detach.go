@@ -40,7 +40,7 @@ func (o Options) detach(_ context.Context, log string) (process, error) {
 	}}, nil
 }
 
-// keepOpenFiles keeps inherited descriptors from the daemon, which would hold their locks for as long as it runs.
+// keepOpenFiles keeps the daemon from inheriting descriptors, whose locks it would otherwise hold as long as it runs.
 func keepOpenFiles() {
 	open, _ := os.ReadDir("/proc/self/fd")
 	for _, entry := range open {
@@ -50,8 +50,8 @@ func keepOpenFiles() {
 	}
 }
 
-// serves reports whether a process has the lock of a state directory open. Without that information it compares
-// program names.
+// serves reports whether a process has the lock of a state directory open. If that is unknown, it compares the names
+// of programs.
 func serves(pid int, stateDir string) bool {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	if _, err := os.Stat("/proc/self/fd"); err != nil {

@@ -1,7 +1,5 @@
-// Package service starts a daemon in the background and ends one.
-//
-// The daemon is a unit of the user's systemd if there is one, else a process in a session of its own. Its output
-// goes to a file of the state directory.
+// Package service starts a daemon in the background and ends one. The daemon is a unit of the user's systemd or,
+// without systemd, a process in a session of its own. Its output goes to a file in the state directory.
 package service
 
 import (
@@ -20,27 +18,27 @@ import (
 
 // Options configure Start. All are required.
 type Options struct {
-	StateDir string   // exists
-	Dir      string   // the working directory
+	StateDir string   // must exist
+	Dir      string   // working directory
 	Command  []string // absolute program and arguments
 	Env      []string // of a unit; a process inherits everything
 }
 
-// Background is the variable by which a daemon knows that Start began it.
+// Background is the variable that tells a daemon that Start started it.
 const Background = "TOOLD_BACKGROUND"
 
 // Daemon is a running daemon.
 type Daemon struct {
 	statedir.Daemon
-	Started bool   // by this Start; else it ran before
-	Unit    string // of systemd; "" when Started is false, or there is none
-	Log     string // the file that has its output; "" unless Started
+	Started bool   // by this Start; otherwise it ran before
+	Unit    string // of systemd; "" if Started is false or there is no unit
+	Log     string // file with its output; "" unless Started
 }
 
-// every is the period of checks of the state directory.
+// every is the interval of checks of the state directory.
 const every = 20 * time.Millisecond
 
-// Start returns the daemon of the state directory, starting it if none runs, as soon as it can be reached.
+// Start returns the daemon of the state directory as soon as it can be reached. It starts the daemon if none runs.
 // The error contains what the daemon printed.
 func Start(ctx context.Context, o Options) (d Daemon, err error) {
 	err = statedir.Alone(ctx, o.StateDir, "service start", func() error {
@@ -80,7 +78,6 @@ func (o Options) start(ctx context.Context) (Daemon, error) {
 	return d, err
 }
 
-// await returns the daemon as soon as it can be reached.
 func (o Options) await(ctx context.Context, p process, log string) (statedir.Daemon, error) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -112,8 +109,8 @@ func tail(file string) string {
 	return "  " + strings.ReplaceAll(lines, "\n", "\n  ")
 }
 
-// Stop ends the daemon of a state directory, however it was started, removes its unit and waits for its end. ok is false
-// if none ran.
+// Stop ends the daemon of a state directory, however it was started, removes its unit and waits for its end. ok is
+// false if there was none.
 func Stop(ctx context.Context, stateDir string) (d statedir.Daemon, ok bool, err error) {
 	if d, ok, err = statedir.Running(stateDir); err != nil {
 		return d, false, err
@@ -125,7 +122,7 @@ func Stop(ctx context.Context, stateDir string) (d statedir.Daemon, ok bool, err
 	return d, ok, errors.Join(end(ctx, stateDir, d), unit)
 }
 
-// end ends a process, but only one that serves the state directory.
+// end ends a process if that serves the state directory.
 func end(ctx context.Context, stateDir string, d statedir.Daemon) error {
 	if !serves(d.PID, stateDir) {
 		return fmt.Errorf("cannot end the daemon: process %d is not it, perhaps since it runs in another container; end it there", d.PID)

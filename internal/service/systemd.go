@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// unitFile is the path of the daemon's unit, whether it exists or not. The user's systemd has a link to it.
+// unitFile is the path of the daemon's unit, whether or not it exists. The user's systemd has a link to it.
 func unitFile(stateDir string) string {
 	h := fnv.New32a()
 	h.Write([]byte(stateDir))
@@ -45,16 +45,16 @@ func (o Options) text(log string) string {
 	return "# Written by `toold up`, removed by `toold down`.\n" + unit("toold, which runs the tool calls of agents", own.String(), command)
 }
 
-// unit returns a service. A command that runs out of memory must not end the daemon, nor a signal to the daemon its
-// commands, whose calls it answers first.
+// unit returns a service. A command that runs out of memory must not end the daemon. A signal to the daemon must not
+// end its commands, whose calls it answers first.
 func unit(description, own, command string) string {
 	return "[Unit]\nDescription=" + description + "\nStartLimitIntervalSec=60\nStartLimitBurst=5\n\n" +
 		"[Service]\nType=exec\nRestart=on-failure\nRestartSec=2\nKillMode=mixed\nDelegate=yes\nOOMPolicy=continue\n" +
 		own + "ExecStart=" + command + "\n\n[Install]\nWantedBy=default.target\n"
 }
 
-// Templates returns the units of a package, instances by directory (systemd-escape --path). The socket starts the service
-// when a client connects to address.
+// Templates returns the units of a package, with instances by directory (systemd-escape --path). The socket starts
+// the service when a client connects to address.
 func Templates(program, address string) (service, socket string) {
 	service = unit("toold, which runs the tool calls of agents in %f", "WorkingDirectory=%f\n", quoted(program)+" serve --listen "+address)
 	socket = "[Unit]\nDescription=Starts toold in %f when an agent connects\n\n[Socket]\nListenStream=" + address + "\n\n[Install]\nWantedBy=sockets.target\n"
@@ -86,12 +86,12 @@ func (o Options) enable(ctx context.Context, log string) (process, error) {
 		looked = time.Now()
 		state, _ := exec.CommandContext(ctx, "systemctl", "--user", "is-active", name).Output() // it fails unless active
 		is := strings.TrimSpace(string(state))
-		// Activating again means it has ended once.
+		// Activating again means that it has ended once.
 		return "the unit " + name + " is " + is, slices.Contains([]string{"inactive", "failed", "activating"}, is)
 	}}, nil
 }
 
-// Disable ends and removes the unit of a state directory, if any.
+// Disable ends and removes the unit of a state directory, if there is one.
 func Disable(ctx context.Context, stateDir string) error {
 	file := unitFile(stateDir)
 	if _, err := os.Stat(file); err != nil {

@@ -12,7 +12,7 @@ func Nearest(word string, candidates []string) string {
 	return append(Near(word, candidates), "")[0]
 }
 
-// Near returns up to three similar candidates, the nearest first. Case counts little.
+// Near returns up to three similar candidates, nearest first. Differences of case count little.
 func Near(word string, candidates []string) []string {
 	const most = 3
 	distances := map[string]int{}
@@ -30,7 +30,7 @@ func Near(word string, candidates []string) []string {
 	return near[:min(len(near), most)]
 }
 
-// Distance is the Levenshtein distance in bytes. Both texts must be short.
+// Distance returns the Levenshtein distance in bytes. Both texts must be short.
 func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockByte takes a write or read lock. It reports false if another open file's lock conflicts.
+// lockByte takes a write or read lock. It returns false if it conflicts with the lock of another open file.
 func lockByte(f *os.File, offset int64, alone bool) (bool, error) {
 	kind := int16(unix.F_RDLCK)
 	if alone {
 		kind = unix.F_WRLCK
 	}
 	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: kind, Start: offset, Len: 1})
-	if alone && errors.Is(err, unix.EBADF) { // opened only for reading: a read lock excludes writers, not readers
+	if alone && errors.Is(err, unix.EBADF) { // opened only for reading: a read lock excludes writers, not other readers
 		return lockByte(f, offset, false)
 	}
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
@@ -29,7 +29,7 @@ func lockByte(f *os.File, offset int64, alone bool) (bool, error) {
 // Served reports whether a process serves dir.
 func Served(dir string) (bool, error) { return locked(dir, 0) }
 
-// Held reports whether a process holds a name.
+// Held reports whether a process holds a name; see Hold.
 func Held(dir, name string) (bool, error) { return locked(dir, offset(name)) }
 
 func locked(dir string, offset int64) (bool, error) {

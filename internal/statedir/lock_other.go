@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// Other systems lack open file description locks. A second daemon fails to listen, and a process is
-// alive while its pid, with which its name begins, exists.
+// Other systems lack open file description locks. A second daemon fails to listen, and a process counts as alive
+// while a process with its pid, with which its name begins, exists.
 
 func lockByte(*os.File, int64, bool) (bool, error) { return true, nil }
 
@@ -19,7 +19,7 @@ func Served(dir string) (bool, error) {
 	return err == nil && alive(d.PID), nil
 }
 
-// Held reports whether a process holds a name.
+// Held reports whether a process holds a name; see Hold.
 func Held(_, name string) (bool, error) {
 	var pid int
 	_, err := fmt.Sscan(name, &pid)

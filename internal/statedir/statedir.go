@@ -1,11 +1,10 @@
-// Package statedir locks a state directory and says where its daemon can be reached.
+// Package statedir locks a state directory and records where its daemon can be reached.
 //
-// Processes lock bytes of the empty file "lock" with open file description locks (F_OFD_SETLK),
-// which the kernel releases when a process ends and which work across containers. The daemon that
-// serves the directory locks byte 0. Each process that records calls locks another byte, chosen by
-// its name (Hold).
+// Processes lock bytes of the empty file "lock" with open file description locks (F_OFD_SETLK), which the kernel
+// releases when a process ends and which work across containers. The daemon that serves the directory locks byte 0.
+// Each process that records calls locks another byte, which depends on its name (Hold).
 //
-// "daemon.json" says how to reach the daemon. It is valid only while byte 0 is locked.
+// "daemon.json" contains the addresses of the daemon. It is valid only while byte 0 is locked.
 package statedir
 
 import (
@@ -35,11 +34,11 @@ type Daemon struct {
 	Socket      string `json:"socket,omitempty"`      // path of its Unix socket
 	Certificate string `json:"certificate,omitempty"` // path of the certificate of a wss URL
 	Background  bool   `json:"background,omitempty"`  // internal/service started it
-	Policy      string `json:"policy,omitempty"`      // that it follows: a path, with its links, or a name; "" = unknown
-	File        string `json:"config,omitempty"`      // of its configuration: a canonical path or a name; "" = unknown
+	Policy      string `json:"policy,omitempty"`      // a path, with its links, or a name; "" = unknown
+	File        string `json:"config,omitempty"`      // path without links or name of its configuration; "" = unknown
 }
 
-// ServedError says that another daemon serves the directory.
+// ServedError means that another daemon serves the directory.
 type ServedError struct {
 	Dir    string
 	Daemon Daemon // zero if it has not published itself yet
@@ -58,8 +57,8 @@ type Lock struct {
 	file *os.File
 }
 
-// Serve takes the right to serve dir, until Close or the end of the process. The error is a
-// *ServedError if another process has it.
+// Serve acquires the right to serve dir until Close or the end of the process. The error is a *ServedError if another
+// process has it.
 func Serve(dir string) (*Lock, error) {
 	f, err := openLock(dir, true)
 	if err != nil {
@@ -107,7 +106,7 @@ func Replace(path string, text []byte, mode fs.FileMode) error {
 	return os.Rename(f.Name(), path)
 }
 
-// Close removes daemon.json and gives up the right. A nil Lock does nothing.
+// Close removes daemon.json and releases the right. A nil Lock does nothing.
 func (l *Lock) Close() error {
 	if l == nil {
 		return nil
@@ -119,11 +118,10 @@ func (l *Lock) Close() error {
 	return errors.Join(err, l.file.Close())
 }
 
-// Head returns the directory beside a state directory that notes the end of its journal.
+// Head returns the directory, next to a state directory, that records the end of its journal.
 func Head(dir string) string { return filepath.Clean(dir) + ".head" }
 
-// Running returns the daemon that serves dir. ok is false if there is none, or it has not published
-// itself yet.
+// Running returns the daemon that serves dir. ok is false if there is none, or it has not published itself yet.
 func Running(dir string) (d Daemon, ok bool, err error) {
 	is, err := Served(dir)
 	if !is || err != nil {
@@ -146,8 +144,8 @@ func read(dir string) (d Daemon, err error) {
 	return d, err
 }
 
-// Hold marks a process as alive, under a name that no other process has, until the result is closed or
-// the process ends. A name may be held several times.
+// Hold marks a process as alive under a name that no other process has, until the result is closed or the process
+// ends. The process may hold a name several times.
 func Hold(dir, name string) (io.Closer, error) {
 	f, err := openLock(dir, false)
 	if err != nil {
@@ -159,14 +157,14 @@ func Hold(dir, name string) (io.Closer, error) {
 	return f, nil
 }
 
-// offset returns the byte of a name, which is never 0.
+// offset returns the byte for a name, which is never 0.
 func offset(name string) int64 {
 	h := fnv.New64a()
 	h.Write([]byte(name))
 	return int64(h.Sum64()>>2) + 1
 }
 
-// openLock opens the lock file, only for reading on a read-only file system.
+// openLock opens the lock file, on a read-only file system only for reading.
 func openLock(dir string, writes bool) (*os.File, error) {
 	path := filepath.Join(dir, lockName)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -181,8 +179,8 @@ func openLock(dir string, writes bool) (*os.File, error) {
 	return f, nil
 }
 
-// Alone calls do while no other process is in Alone with the same name. It waits for that until ctx
-// ends. On a read-only file system, other readers are not excluded.
+// Alone calls do while no other process is in Alone with the same name. It waits for that until ctx ends. On a
+// read-only file system, other readers are not excluded.
 func Alone(ctx context.Context, dir, name string, do func() error) error {
 	f, err := openLock(dir, false)
 	if err != nil {

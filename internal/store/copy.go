@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	batchRecords = 1000    // of one transaction
-	batchBytes   = 8 << 20 // of one transaction, without its last record
+	batchRecords = 1000    // in a transaction
+	batchBytes   = 8 << 20 // in a transaction, without its last record
 
-	batchTime = time.Minute // for one transaction
+	batchTime = time.Minute // for a transaction
 	drainTime = 2 * time.Second
 	pollEvery = time.Minute // for records of other processes
 	firstWait = time.Second // after a failure; doubles each time
@@ -33,8 +33,8 @@ type Store struct {
 	lag     atomic.Pointer[string]
 }
 
-// New returns a Store for a connection string; the caller calls Run. changed receives each new kind
-// of failure, and nil after recovery. Parts of the journal that the store lacks are not removed.
+// New returns a Store for a connection string. The caller must call Run. changed receives each new kind of failure,
+// and nil after recovery. Parts of the journal that the store lacks are not removed.
 func New(address string, j *journal.Journal, changed func(error)) (*Store, error) {
 	if err := postgres.Check(address); err != nil {
 		return nil, err
@@ -45,8 +45,7 @@ func New(address string, j *journal.Journal, changed func(error)) (*Store, error
 	return s, nil
 }
 
-// Behind describes, without confidential details, why the store lacks records; "" if it is up to
-// date.
+// Behind describes, without confidential details, why the store lacks records; "" if it lacks none.
 func (s *Store) Behind() string {
 	if s == nil {
 		return ""
@@ -54,7 +53,7 @@ func (s *Store) Behind() string {
 	return *s.lag.Load()
 }
 
-// Run copies the journal until ctx ends, and then for up to drainTime the rest.
+// Run copies the journal until ctx ends, and then the rest for up to drainTime.
 func (s *Store) Run(ctx context.Context) {
 	if s == nil {
 		return
@@ -70,7 +69,7 @@ func (s *Store) Run(ctx context.Context) {
 		s.report(err)
 		select {
 		case <-ctx.Done():
-		case <-time.After(wait + rand.N(wait)): // so that a team's daemons do not reconnect at once
+		case <-time.After(wait + rand.N(wait)): // so that the daemons of a team do not reconnect at once
 		}
 	}
 }
@@ -131,7 +130,7 @@ func (s *Store) copyBatch(ctx context.Context, db *postgres.DB) (left uint64, er
 	return left, err
 }
 
-// missingRecords returns up to limit records after the store's last one, and how many are left.
+// missingRecords returns up to limit records after the last one in the store, and how many are left.
 func missingRecords(ctx context.Context, db *postgres.DB, j *journal.Journal, limit int) (id string, list []journal.Copied, left uint64, err error) {
 	if id, err = j.ID(); err != nil {
 		return "", nil, 0, err
@@ -155,7 +154,7 @@ func missingRecords(ctx context.Context, db *postgres.DB, j *journal.Journal, li
 	return id, list, left, err
 }
 
-// Columns of toold_records derived from record, without the journal's id.
+// Columns of toold_records derived from the record, without the id of the journal.
 const columns = `segment, start, number, kind, time, call, client, agent, conversation, run, tool_call, workspace, tool, type, status, decision, decided_by`
 
 const (

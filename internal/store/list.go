@@ -14,13 +14,13 @@ import (
 
 // Call is a call in a store.
 type Call struct {
-	journal.Record        // with Arguments
+	journal.Record        // including Arguments
 	Daemon         string // OWNER/ID
 	Err            error  // why it cannot be read, for instance because rows were changed
 }
 
-// List passes on the calls that a query selects, of the daemons that name selects (see prefix; "" = all), latest
-// first, until more returns false. It ignores the query's keys and Text.
+// List calls yield for the calls that a query selects, of the daemons that name selects (see prefix; "" = all),
+// latest first, until yield returns false. It ignores the keys and Text of the query.
 func List(ctx context.Context, address, name string, q journal.CallQuery, yield func(Call) bool) error {
 	return withDB(ctx, address, func(db *postgres.DB) error { return list(ctx, db, name, q, yield) })
 }
@@ -48,7 +48,7 @@ func list(ctx context.Context, db *postgres.DB, name string, q journal.CallQuery
 	}
 }
 
-// page is the call behind which a page of a listing begins.
+// page is the call after which a page of a listing begins.
 type page struct {
 	time          int64
 	owner, daemon string
@@ -92,7 +92,7 @@ func conditions(name string, q journal.CallQuery) (where string, args []any) {
 	return s.String(), args
 }
 
-// gather assembles a call from its rows and checks that they belong to it.
+// gather assembles a call from its rows, and checks that they belong to it.
 func gather(ctx context.Context, db *postgres.DB, rows []postgres.Row) Call {
 	p := pageOf(rows[0])
 	d := Daemon{Owner: p.owner, ID: p.daemon}

@@ -18,11 +18,11 @@ const (
 	onePart = `SELECT record, %s::text FROM toold_records r WHERE owner = $1 AND daemon = $2 AND segment = $3 AND number <= $4 ORDER BY r.number` // the column is no text
 )
 
-// reader reads the journal of a daemon, for one goroutine.
+// reader reads the journal of a daemon. It is not safe for concurrent use.
 type reader struct {
 	Daemon
 	query    func(sql string, args ...any) ([]postgres.Row, error)
-	segment  uint32 // segment of text
+	segment  uint32 // of text
 	text     []byte
 	mismatch string // first row that differs from its record
 }
@@ -33,7 +33,7 @@ func newReader(ctx context.Context, db *postgres.DB, d Daemon) *reader {
 	}}
 }
 
-// read is for chain.Copy. A segment has about 64 MiB.
+// read implements Read of chain.Copy. A segment has about 64 MiB.
 func (s *reader) read(segment uint32, hash *chain.Hash) ([]byte, error) {
 	if hash != nil {
 		rows, err := s.query(oneText, segment, hash[:])
@@ -60,7 +60,7 @@ func (s *reader) read(segment uint32, hash *chain.Hash) ([]byte, error) {
 	return s.text, nil
 }
 
-// compare compares a row with its record. The chain finds invalid records.
+// compare compares a row with its record. The chain detects invalid records.
 func (s *reader) compare(row postgres.Row, segment uint32) {
 	r, err := chain.Parse(segment, int64(len(s.text)), row.Bytes(0))
 	says, damaged := journal.SaysOf(r)
@@ -75,8 +75,8 @@ func (s *reader) compare(row postgres.Row, segment uint32) {
 	}
 }
 
-// Verify is journal.Verify for a journal in a store. It also compares rows with their records. The
-// error is journal.ErrTampered.
+// Verify is journal.Verify for a journal in a store. It also compares rows with their records. The error is
+// journal.ErrTampered.
 func Verify(ctx context.Context, address string, d Daemon, checks seal.Checks) (r journal.Report, err error) {
 	err = withDB(ctx, address, func(db *postgres.DB) error {
 		s := newReader(ctx, db, d)

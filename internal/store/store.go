@@ -52,7 +52,6 @@ func open(ctx context.Context, address string) (*postgres.DB, error) {
 	return db, nil
 }
 
-// connect opens a database that has the tables.
 func connect(ctx context.Context, address string) (*postgres.DB, error) {
 	db, err := open(ctx, address)
 	if err != nil {
@@ -71,7 +70,6 @@ func connect(ctx context.Context, address string) (*postgres.DB, error) {
 	return db, nil
 }
 
-// withDB calls do with a database that has the tables.
 func withDB(ctx context.Context, address string, do func(*postgres.DB) error) error {
 	db, err := connect(ctx, address)
 	if err == nil {

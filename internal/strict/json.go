@@ -1,5 +1,5 @@
-// Package strict splits JSON into its exact bytes, duplicates included. Except for TooDeep, Valid and
-// the Skip functions, it requires valid JSON. Results alias the text; time and memory are linear.
+// Package strict splits JSON into its exact bytes, including duplicates. It requires valid JSON, except for TooDeep,
+// Valid and the Skip functions. Results alias the text. It takes linear time and memory.
 package strict
 
 import (
@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// TooDeep reports whether values are nested deeper than most levels. The text need not be valid, so
-// that TooDeep can run before a parser that recurses.
+// TooDeep reports whether values are nested in more than most levels. The text need not be valid, so that TooDeep can
+// run before a recursive parser.
 func TooDeep(text []byte, most int) bool {
 	depth := 0
 	for i := 0; i < len(text); i++ {
@@ -96,7 +96,7 @@ func SkipSpace(text []byte, i int) int {
 // Member is one member of an object.
 type Member struct {
 	Name   string
-	Quoted json.RawMessage // the name as written
+	Quoted json.RawMessage // name as written
 	Value  json.RawMessage
 }
 
@@ -150,8 +150,8 @@ func Array(text json.RawMessage, most int) ([]json.RawMessage, error) {
 	return elements, nil
 }
 
-// Ambiguous returns the first escape that readers understand differently: half of a surrogate pair
-// or, with nul, \u0000, which ends a string for the kernel; "" if there is none.
+// Ambiguous returns the first escape that readers interpret differently: half of a surrogate pair or, with nul,
+// \u0000, which ends a string for the kernel. It returns "" if there is none.
 func Ambiguous(text []byte, nul bool) string {
 	for {
 		i := bytes.IndexByte(text, '\\')
@@ -176,7 +176,6 @@ func Ambiguous(text []byte, nul bool) string {
 	}
 }
 
-// unit decodes a \uXXXX at the start of text.
 func unit(text []byte) (unit uint64, ok bool) {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return 0, false

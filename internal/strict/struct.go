@@ -11,11 +11,12 @@ import (
 
 const maxDepth = 512
 
-// ErrTwice is wrapped if an object has two members of one name, which readers understand differently.
+// ErrTwice is wrapped if an object has two members with the same name, which readers interpret differently.
 var ErrTwice = errors.New("is there twice")
 
-// Unmarshal is json.Unmarshal but that the names of a struct's fields, and of those in its structs and slices, match
-// exactly. Like that it goes on after a value of a wrong type. Values of other types are not looked into.
+// Unmarshal is json.Unmarshal, except that names must match exactly those of a struct's fields, and of the fields in
+// its structs and slices. Like json.Unmarshal, it continues after a value of a wrong type. It does not check inside
+// of values of other types.
 func Unmarshal(text []byte, into any) error {
 	if !Valid(text, maxDepth) {
 		return errors.New("it is not one JSON value in UTF-8")

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Valid reports whether text is one JSON value (RFC 8259) in UTF-8, with arrays and objects nested
-// in at most most levels.
+// Valid reports whether text is one JSON value (RFC 8259) in UTF-8 whose arrays and objects are nested in at most
+// most levels.
 func Valid(text []byte, most int) bool {
 	end := validValue(text, SkipSpace(text, 0), most)
 	return end >= 0 && SkipSpace(text, end) == len(text)
@@ -36,7 +36,6 @@ func validValue(text []byte, i, most int) int {
 	return -1
 }
 
-// validContainer is validValue for an object or array.
 func validContainer(text []byte, i, most int) int {
 	if most == 0 {
 		return -1
@@ -66,7 +65,6 @@ func validContainer(text []byte, i, most int) int {
 	}
 }
 
-// validName returns the index of the value whose name is at i, or -1.
 func validName(text []byte, i int) int {
 	if i == len(text) || text[i] != '"' {
 		return -1
@@ -159,15 +157,15 @@ func validNumber(text []byte, i int) int {
 	return i
 }
 
-// Plain returns the length of a prefix of ASCII from space on, without quotes and backslashes: a
-// multiple of eight bytes, or all before the first exception.
+// Plain returns the length of a prefix of printable ASCII without quotes and backslashes: a multiple of eight bytes,
+// or everything before the first exception.
 func Plain[T []byte | string](s T) (n int) {
 	const each, high = 0x0101010101010101, 0x8080808080808080
 	for ; n+8 <= len(s); n += 8 {
 		w := uint64(s[n]) | uint64(s[n+1])<<8 | uint64(s[n+2])<<16 | uint64(s[n+3])<<24 |
 			uint64(s[n+4])<<32 | uint64(s[n+5])<<40 | uint64(s[n+6])<<48 | uint64(s[n+7])<<56
 		quote, slash := w^each*'"', w^each*'\\'
-		// A byte's high bit is set for non-ASCII, below space, quote and backslash.
+		// The high bit of a byte is set if it is non-ASCII, below space, a quote or a backslash.
 		if found := (w | (w - each*' ') | (quote - each) | (slash - each)) & high; found != 0 {
 			return n + bits.TrailingZeros64(found)/8
 		}
@@ -207,7 +205,7 @@ func Text(quoted []byte) string {
 	return b.String()
 }
 
-// Compact appends valid JSON to dst, without white space between tokens.
+// Compact appends valid JSON to dst without white space between tokens.
 func Compact(dst, text []byte) []byte {
 	for i := 0; i < len(text); {
 		end := i + 1

@@ -1,5 +1,5 @@
-// Package tokens stores the secrets of clients, a file each: those of the configuration in tokens, those of
-// connected agents in tokens/agent.d. Files are replaced, never changed, so Valid can compare them.
+// Package tokens stores the secrets of clients in a file each: those of the configuration in tokens, those of
+// connected agents in tokens/agent.d. Files are replaced, never changed, so that Valid can compare them.
 package tokens
 
 import (
@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// Store is the tokens of a state directory.
+// Store contains the tokens of a state directory.
 type Store struct{ dir string }
 
 // In returns the tokens of a state directory.
 func In(stateDir string) Store { return Store{filepath.Join(stateDir, "tokens")} }
 
-// Dir is the directory of the configured tokens.
+// Dir returns the directory of the configured tokens.
 func (s Store) Dir() string { return s.dir }
 
 // Token is a token read from disk.
@@ -34,8 +34,8 @@ type Token struct {
 	info   fs.FileInfo
 }
 
-// Valid reports whether the token is neither revoked nor rotated since it was read. A file that cannot be examined, in a
-// closed directory, is unchanged: no one can have revoked it there.
+// Valid reports whether the token was neither revoked nor rotated since it was read. A file in a directory without
+// permissions cannot be examined and counts as unchanged, since no one can have revoked it there.
 func (t Token) Valid() bool {
 	now, err := os.Stat(t.File)
 	if err != nil {
@@ -44,15 +44,15 @@ func (t Token) Valid() bool {
 	return os.SameFile(now, t.info) && now.ModTime().Equal(t.info.ModTime())
 }
 
-// Configured is the file of a configured token.
+// Configured returns the file of a configured token.
 func (s Store) Configured(name string) string { return filepath.Join(s.dir, name) }
 
-// Agent is the file of an agent's token.
+// Agent returns the file of an agent's token.
 func (s Store) Agent(name string) string { return filepath.Join(s.dir, "agent.d", name) }
 
 var agentName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
 
-// CheckName checks the name of an agent's token.
+// CheckName returns an error if an agent's token cannot have this name.
 func CheckName(name string) error {
 	if agentName.MatchString(name) {
 		return nil
@@ -60,7 +60,7 @@ func CheckName(name string) error {
 	return fmt.Errorf("%q cannot be the name of a token: use 1 to 32 of a-z, 0-9, - and _, beginning with a letter or digit", name)
 }
 
-// Agents returns the tokens of connected agents. It skips those that Read refuses; err says why.
+// Agents returns the tokens of connected agents. It skips those that Read refuses, and err says why.
 func (s Store) Agents() (list []Token, err error) {
 	entries, err := os.ReadDir(s.Agent(""))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -83,7 +83,7 @@ func (s Store) Agents() (list []Token, err error) {
 	return list, err
 }
 
-// Make returns the token in a file, creating it if missing.
+// Make returns the token in a file, which it creates if it is missing.
 func Make(file string) (Token, error) {
 	if _, err := os.Lstat(file); err == nil {
 		return Read(file)
@@ -94,7 +94,7 @@ func Make(file string) (Token, error) {
 	return Read(file)
 }
 
-// Rotate replaces the secret of a token; the old one ends at once.
+// Rotate replaces the secret of a token. The old secret is invalid at once.
 func Rotate(file string) (Token, error) {
 	if _, err := Read(file); err != nil {
 		return Token{}, err
@@ -113,7 +113,7 @@ func Revoke(file string) error {
 	return nil
 }
 
-// replace writes a new secret beside the file and moves it there.
+// replace writes a new secret to a file next to file, and moves it there.
 func replace(file string, move func(from, to string) error) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("cannot make the directory of the tokens: %w", err)
@@ -140,7 +140,7 @@ func NewSecret() string {
 	return hex.EncodeToString(bits[:])
 }
 
-// Read reads a token, and refuses one that others can read.
+// Read reads a token. It returns an error if other users can read the file.
 func Read(file string) (Token, error) {
 	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,8 +1,8 @@
-// Package trace sends each answered call as a trace by OTLP over HTTP: a span for the call and one
-// per step, with names, ids and times, never arguments, output or rules.
+// Package trace sends each answered call as a trace by OTLP over HTTP: a span for the call and one for each step,
+// with names, ids and times, but no arguments, output or rules.
 //
-// Calls never wait: traces that the collector does not take in time are dropped and counted. OTEL_
-// variables apply as documented by OpenTelemetry, but do not enable it.
+// Calls never wait: traces that the collector does not accept in time are dropped and counted. OTEL_ variables apply
+// as documented by OpenTelemetry, but do not enable it.
 package trace
 
 import (
@@ -30,7 +30,7 @@ const (
 	drainWait  = 5 * time.Second // for what is left when Run ends
 )
 
-// An Exporter sends traces; nil sends none.
+// An Exporter sends traces. A nil Exporter sends none.
 type Exporter struct {
 	to       sdk.SpanExporter
 	resource *resource.Resource
@@ -39,13 +39,13 @@ type Exporter struct {
 	dropped  atomic.Int64
 }
 
-// New returns an Exporter to url, an OTLP traces endpoint; nil if url is empty. failed is called on the
-// first of successive failures. The caller calls Run.
+// New returns an Exporter to url, an OTLP traces endpoint, or nil if url is "". failed is called for the first of
+// successive failures. The caller must call Run.
 func New(url, version string, failed func(error)) (*Exporter, error) {
 	if url == "" {
 		return nil, nil
 	}
-	// No retries: a returning collector gets what is new.
+	// No retries, so that a collector that is back gets new traces.
 	to, err := otlptracehttp.New(context.Background(), otlptracehttp.WithEndpointURL(url),
 		otlptracehttp.WithTimeout(sendWait), otlptracehttp.WithRetry(otlptracehttp.RetryConfig{}))
 	if err != nil {
@@ -55,7 +55,7 @@ func New(url, version string, failed func(error)) (*Exporter, error) {
 	return &Exporter{to: to, resource: about, failed: failed, calls: make(chan call, maxWaiting)}, nil
 }
 
-// Observe takes an answered call; see dispatch.Dispatcher.Observe.
+// Observe queues an answered call; see dispatch.Dispatcher.Observe.
 func (e *Exporter) Observe(c *dispatch.Call, event any) {
 	final, _ := event.(dispatch.Final)
 	if e == nil || final.Return == nil || final.Return.Replayed {
@@ -68,7 +68,7 @@ func (e *Exporter) Observe(c *dispatch.Call, event any) {
 	}
 }
 
-// Dropped counts unsent calls.
+// Dropped returns the number of unsent calls.
 func (e *Exporter) Dropped() int64 {
 	if e == nil {
 		return 0
@@ -76,7 +76,7 @@ func (e *Exporter) Dropped() int64 {
 	return e.dropped.Load()
 }
 
-// Run sends until ctx ends, then the rest, briefly. Call it once.
+// Run sends until ctx ends, then the rest for a short time. It must be called once.
 func (e *Exporter) Run(ctx context.Context) {
 	if e == nil {
 		return
@@ -109,7 +109,7 @@ func (e *Exporter) Run(ctx context.Context) {
 	_ = e.to.Shutdown(drainCtx)
 }
 
-// nextBatch collects calls for a moment after the first. After ctx it takes what is there.
+// nextBatch collects calls for a short time after the first. After ctx has ended, it returns what is queued.
 func (e *Exporter) nextBatch(ctx context.Context) (batch []call) {
 	select {
 	case c := <-e.calls:
@@ -143,22 +143,18 @@ func (e *Exporter) send(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	return e.to.ExportSpans(ctx, spans)
 }
 
-// spanRecorder keeps ended spans, for one goroutine.
+// spanRecorder keeps ended spans. It is not safe for concurrent use.
 type spanRecorder struct{ spans []sdk.ReadOnlySpan }
 
-// OnStart does nothing.
 func (*spanRecorder) OnStart(context.Context, sdk.ReadWriteSpan) {}
 
-// OnEnd implements sdk.SpanProcessor.
 func (c *spanRecorder) OnEnd(s sdk.ReadOnlySpan) { c.spans = append(c.spans, s) }
 
-// ForceFlush does nothing.
 func (*spanRecorder) ForceFlush(context.Context) error { return nil }
 
-// Shutdown does nothing.
 func (*spanRecorder) Shutdown(context.Context) error { return nil }
 
-// record makes a call's spans. Times count from its arrival: the clock may have been set.
+// record creates the spans of a call. Times are relative to its arrival, since the clock may have been set.
 func (c call) record(tracer trace.Tracer) {
 	at := func(t time.Time) trace.SpanEventOption {
 		return trace.WithTimestamp(c.begun.Round(0).Add(t.Sub(c.begun)))
@@ -174,10 +170,10 @@ func (c call) record(tracer trace.Tracer) {
 	root.End(at(c.ended))
 }
 
-// maxID bounds sent ids, in bytes: clients choose them.
+// maxID limits the length of sent ids, in bytes, since clients choose them.
 const maxID = 256
 
-// call is what is sent of a call, without keeping its arguments and output in memory.
+// call is what is sent about a call. It does not keep arguments and output in memory.
 type call struct {
 	tool, id, client, agent, conversation, run, step string
 	action, by, errorType                            string

@@ -1,4 +1,4 @@
-// Package workspaces keeps the list of registered directories and opens what the calls of each share. Only commands
+// Package workspaces stores the list of registered directories, and opens what the calls of each share. Only commands
 // that a person runs change the list; a Set follows it.
 package workspaces
 
@@ -35,7 +35,7 @@ type content struct {
 	Workspaces []Workspace `json:"workspaces"`
 }
 
-// Registry is the list of workspaces of a state directory, safe for several processes.
+// Registry is the list of workspaces of a state directory. Several processes may use it.
 type Registry struct{ dir string }
 
 // In returns the registry of a state directory.
@@ -43,7 +43,7 @@ func In(stateDir string) Registry { return Registry{stateDir} }
 
 func (r Registry) path() string { return filepath.Join(r.dir, fileName) }
 
-// List returns the workspaces, sorted by path. A missing file is an empty list, an unreadable one an error.
+// List returns the workspaces sorted by path. A missing file is an empty list, an unreadable one an error.
 func (r Registry) List() ([]Workspace, error) {
 	text, err := os.ReadFile(r.path())
 	if r.dir == "" || errors.Is(err, fs.ErrNotExist) {
@@ -67,8 +67,8 @@ func (r Registry) List() ([]Workspace, error) {
 	return c.Workspaces, nil
 }
 
-// NestedError reports that a workspace would contain another or be inside it. Calls write all of their own and
-// nothing of others.
+// NestedError means that a workspace would contain another or be inside of it. Calls may write everywhere in their
+// own workspace, and nowhere in others.
 type NestedError struct{ Path, Other string }
 
 func (e *NestedError) Error() string {
@@ -79,7 +79,7 @@ func (e *NestedError) Error() string {
 	return fmt.Sprintf("cannot register %s: it %s %s; use that one, or remove it first: toold workspaces remove %[3]s", e.Path, how, e.Other)
 }
 
-// Add registers a canonical path and reports whether it is new. The error may be a *NestedError.
+// Add registers a canonical path, and reports whether it is new. The error may be a *NestedError.
 func (r Registry) Add(ctx context.Context, path string) (added bool, err error) {
 	if !filepath.IsAbs(path) {
 		return false, fmt.Errorf("cannot register %q: it is not an absolute path", path)
@@ -99,7 +99,7 @@ func (r Registry) Add(ctx context.Context, path string) (added bool, err error) 
 	return added && err == nil, err
 }
 
-// Remove removes a path and reports whether it was registered.
+// Remove removes a path, and reports whether it was registered.
 func (r Registry) Remove(ctx context.Context, path string) (removed bool, err error) {
 	err = r.change(ctx, func(list []Workspace) ([]Workspace, error) {
 		kept := slices.DeleteFunc(slices.Clone(list), func(w Workspace) bool { return w.Path == path })
@@ -128,7 +128,6 @@ func (r Registry) change(ctx context.Context, edit func([]Workspace) ([]Workspac
 	})
 }
 
-// write replaces the file at once: a reader sees the old list or the new one.
 func (r Registry) write(list []Workspace) error {
 	text, err := json.MarshalIndent(content{formatVersion, append([]Workspace{}, list...)}, "", "  ")
 	if err != nil {
@@ -140,7 +139,7 @@ func (r Registry) write(list []Workspace) error {
 	return nil
 }
 
-// Containing returns the workspace that contains a canonical path, "" if none.
+// Containing returns the workspace that contains a canonical path, or "".
 func Containing(list []string, path string) string {
 	i := slices.IndexFunc(list, func(root string) bool { return paths.Within(path, root) })
 	if i < 0 {
@@ -158,8 +157,8 @@ func Paths(list []Workspace) []string {
 	return paths
 }
 
-// Discover returns the workspace for dir, a canonical path: the registered one that contains it, else the root of
-// its git repository, else dir. A repository of another user or around home does not count.
+// Discover returns the workspace for dir, a canonical path: the registered one that contains it, otherwise the root
+// of its git repository, otherwise dir. A repository of another user, or one that contains home, does not count.
 func Discover(registered []string, dir, home string) string {
 	if root := Containing(registered, dir); root != "" {
 		return root

@@ -11,33 +11,34 @@ import (
 	"sync"
 )
 
-// UnregisteredError reports a directory outside every registered workspace.
+// UnregisteredError reports a directory outside of every registered workspace.
 type UnregisteredError struct{ Dir string }
 
 func (e *UnregisteredError) Error() string {
 	return fmt.Sprintf("%s is not registered with toold; a person can register it: toold workspaces add %[1]s", e.Dir)
 }
 
-// Set opens workspaces at their first use and closes them when they are unregistered and unused. It is safe for
-// concurrent use.
+// Set opens workspaces on first use, and closes them when they are unregistered and unused. It is safe for concurrent
+// use.
 type Set[T any] struct {
 	opt SetOptions[T]
 
 	mu     sync.Mutex
-	seen   fs.FileInfo // of the registry when roots was read; nil: no file
+	seen   fs.FileInfo // of the registry when roots was read; nil = no file
 	known  bool        // roots was read
 	roots  []string
 	units  map[string]*unit[T] // by root
 	closed bool
-	work   sync.WaitGroup // units that are being closed
+	work   sync.WaitGroup // units being closed
 }
 
 // SetOptions configure a Set.
 type SetOptions[T any] struct {
 	Registry Registry
-	Home     string // the default workspace
-	Only     bool   // serve Home alone
-	// Open makes what the calls in a workspace share, Close ends it. Calls of Open for one root do not overlap.
+	Home     string // default workspace
+	Only     bool   // serve only Home
+	// Open creates what the calls in a workspace share; Close ends it. Calls of Open for the same root do not
+	// overlap.
 	Open  func(ctx context.Context, root string) (T, error)
 	Close func(T)
 }
@@ -50,7 +51,7 @@ type unit[T any] struct {
 	value T
 	err   error
 	users int  // guarded by Set.mu
-	gone  bool // out of service: closed with its last user
+	gone  bool // closed with its last user
 }
 
 // NewSet returns an empty set.
@@ -58,8 +59,8 @@ func NewSet[T any](o SetOptions[T]) *Set[T] {
 	return &Set[T]{opt: o, units: make(map[string]*unit[T])}
 }
 
-// Use returns the workspace that contains dir, a canonical path or "" for Home, open until release. The error may be
-// an *UnregisteredError.
+// Use returns the workspace that contains dir, a canonical path or "" for Home. It is open until release is called.
+// The error may be an *UnregisteredError.
 func (s *Set[T]) Use(ctx context.Context, dir string) (value T, release func(), err error) {
 	var none T
 	if dir == "" {
@@ -88,7 +89,7 @@ func (s *Set[T]) Use(ctx context.Context, dir string) (value T, release func(), 
 	return u.value, func() { once.Do(func() { s.leave(u) }) }, nil
 }
 
-// enter counts a user of a workspace. If fresh, the caller opens it and closes ready.
+// enter counts a user of a workspace. If fresh, the caller must open it and close ready.
 func (s *Set[T]) enter(dir string) (u *unit[T], fresh bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +120,7 @@ func (s *Set[T]) enter(dir string) (u *unit[T], fresh bool, err error) {
 	return u, fresh, nil
 }
 
-// refresh reads a changed registry and retires what was removed. The caller holds mu.
+// refresh reads a changed registry, and retires what was removed. The caller holds mu.
 func (s *Set[T]) refresh() error {
 	if s.opt.Only {
 		s.roots = []string{s.opt.Home}
@@ -145,7 +146,7 @@ func (s *Set[T]) refresh() error {
 	return nil
 }
 
-// unchanged compares file states; the registry is replaced, never written.
+// unchanged compares the state of the file, which is replaced, never written.
 func unchanged(before, now fs.FileInfo) bool {
 	if before == nil || now == nil {
 		return before == nil && now == nil
@@ -153,7 +154,7 @@ func unchanged(before, now fs.FileInfo) bool {
 	return os.SameFile(before, now) && before.ModTime().Equal(now.ModTime()) && before.Size() == now.Size()
 }
 
-// retire takes a unit out of service. The caller holds mu.
+// retire marks a unit to be closed with its last user. The caller holds mu.
 func (s *Set[T]) retire(u *unit[T]) {
 	if s.units[u.root] == u {
 		delete(s.units, u.root)
@@ -194,7 +195,7 @@ func (s *Set[T]) Roots() ([]string, error) {
 	return slices.Clone(s.roots), err
 }
 
-// Root returns the workspace that contains dir or an *UnregisteredError; "" is Home.
+// Root returns the workspace that contains dir ("" = Home), or an *UnregisteredError.
 func (s *Set[T]) Root(dir string) (string, error) {
 	if dir == "" {
 		dir = s.opt.Home
@@ -209,7 +210,7 @@ func (s *Set[T]) Root(dir string) (string, error) {
 	return "", &UnregisteredError{dir}
 }
 
-// Each calls do for every open workspace and joins the errors. It may omit one that is opened meanwhile.
+// Each calls do for every open workspace and joins the errors. It may omit one that is being opened.
 func (s *Set[T]) Each(do func(root string, value T) error) error {
 	s.mu.Lock()
 	var open []*unit[T]
@@ -233,7 +234,7 @@ func (s *Set[T]) Each(do func(root string, value T) error) error {
 	return errors.Join(errs...)
 }
 
-// Close retires all workspaces and waits for the unused ones; their last release closes the others.
+// Close retires all workspaces and waits for the unused ones. Others are closed with their last release.
 func (s *Set[T]) Close() {
 	if s == nil {
 		return

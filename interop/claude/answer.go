@@ -17,26 +17,26 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Agent is the name under which the calls of Claude Code are recorded.
+// Agent is the agent id of recorded calls of Claude Code.
 const Agent = "claude"
 
-// Session answers calls of one Claude Code session.
+// Session answers the calls of one Claude Code session.
 type Session struct {
 	Dial  func(ctx context.Context) (*client.Client, error)
 	Dir   string        // working directory of Claude Code
 	ID    string        // the session's id; "": unknown
-	Again bool          // the call was sent before: the daemon may have it
+	Again bool          // the call was sent before, so the daemon may have it
 	Wait  time.Duration // how long Answer waits for a return
-	// Judge decides a call that Claude Code carries out itself. An error denies it.
+	// Judge decides on a call that Claude Code executes itself. An error denies it.
 	Judge func(ctx context.Context, id, tool string, arguments json.RawMessage) error
 }
 
-// Answer is the mod's next step. One field is set.
+// Answer is what the mod does next. One field is set.
 type Answer struct {
-	Deny   string `json:"deny,omitempty"`   // reason why nothing was done, for the model
-	Result any    `json:"result,omitempty"` // of Claude Code's own tool
-	Allow  bool   `json:"allow,omitempty"`  // Claude Code carries the call out
-	Wait   bool   `json:"wait,omitempty"`   // it still runs: send the call again
+	Deny   string `json:"deny,omitempty"`   // why nothing was done, for the model
+	Result any    `json:"result,omitempty"` // result of Claude Code's own tool
+	Allow  bool   `json:"allow,omitempty"`  // Claude Code executes the call
+	Wait   bool   `json:"wait,omitempty"`   // the call still runs: send it again
 }
 
 type event struct {
@@ -78,11 +78,11 @@ func (e event) text(name string) (s string) {
 }
 
 func (e event) set(name string, value any) {
-	text, _ := json.Marshal(value) // a string or a number
+	text, _ := json.Marshal(value) // cannot fail for a string or a number
 	e.arguments[name] = text
 }
 
-// Answer answers one call. If ctx ends first, the call is cancelled.
+// Answer answers one call. If ctx ends first, it cancels the call.
 func (d Session) Answer(ctx context.Context, text []byte) Answer {
 	e, err := readEvent(text)
 	if err != nil {
@@ -91,7 +91,7 @@ func (d Session) Answer(ctx context.Context, text []byte) Answer {
 	tool := d.adapt(e)
 	switch {
 	case tool == "" && e.Tool == "TaskStop":
-		return Answer{Allow: true} // not one of toold's commands
+		return Answer{Allow: true} // not a command of toold
 	case tool == "":
 		arguments, err := json.Marshal(e.arguments)
 		if err == nil {
@@ -114,16 +114,16 @@ func (d Session) Answer(ctx context.Context, text []byte) Answer {
 
 func denied(format string, args ...any) Answer { return Answer{Deny: fmt.Sprintf(format, args...)} }
 
-// adapt converts the arguments to those of a tool of toold; "" if Claude Code has to carry the call out.
+// adapt converts the arguments for a tool of toold. It returns "" if Claude Code has to execute the call.
 func (d Session) adapt(e event) (tool string) {
 	switch e.Tool {
 	case "Bash":
-		delete(e.arguments, "dangerouslyDisableSandbox") // only a person escalates
+		delete(e.arguments, "dangerouslyDisableSandbox") // only a person may widen the sandbox
 		e.set("cwd", d.Dir)
 		return "bash"
 	case "Read":
 		delete(e.arguments, "allow_large")
-		if string(e.arguments["offset"]) == "0" { // the first line, like 1
+		if string(e.arguments["offset"]) == "0" { // the same as 1, the first line
 			delete(e.arguments, "offset")
 		}
 		if pictured(e.text("file_path")) || e.arguments["pages"] != nil {
@@ -158,7 +158,7 @@ func pictured(path string) bool {
 
 var errGoesOn = errors.New("the call goes on")
 
-// call makes or joins a call, and waits at most d.Wait.
+// call makes or rejoins a call, and waits up to d.Wait.
 func (d Session) call(ctx context.Context, call client.Call) (ret message.ToolReturn, err error) {
 	dialing, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -176,12 +176,12 @@ func (d Session) call(ctx context.Context, call client.Call) (ret message.ToolRe
 	case ctx.Err() != nil:
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		_ = c.Stop(stopping, call.ID, "the user of Claude Code interrupted it") // otherwise it ends after limits.linger
+		_ = c.Stop(stopping, call.ID, "the user of Claude Code interrupted it") // otherwise the call ends after limits.linger
 	}
 	return ret, &link.CallError{ID: call.ID, Sent: true, Again: d.Again, Err: err}
 }
 
-// Tools returns the tools of toold that Claude Code lacks, in the form of its mod.
+// Tools returns the tools of toold that Claude Code does not have, in the form that its mod expects.
 func (d Session) Tools(ctx context.Context) ([]byte, error) {
 	c, err := d.Dial(ctx)
 	if err != nil {

@@ -1,7 +1,8 @@
-// Package claude makes stock Claude Code work in toold. Its plugin (a mod) passes calls of tools that run commands and
-// change files to toold, and answers in the form of Claude Code's own tools. If toold does not answer, nothing runs.
+// Package claude makes unmodified Claude Code run its calls in toold. Its plugin (a mod) passes the calls of tools
+// that run commands or change files to toold, and answers with results of Claude Code's own tools. If toold does not
+// answer, nothing runs.
 //
-// Claude Code before 2.1.287 ignores the plugin; the hook of Setting judges there.
+// Claude Code before 2.1.287 ignores the plugin; for these versions the hook of Setting decides.
 package claude
 
 import (
@@ -16,8 +17,7 @@ import (
 //go:embed plugin/.claude-plugin/plugin.json plugin/hooks/hooks.json plugin/hooks/register.js
 var plugin embed.FS
 
-// Files returns the files of the plugin by their paths. command is the absolute path of toold, and the flags for
-// finding its daemon.
+// Files returns the files of the plugin by path. command is toold's absolute path and the flags that select its daemon.
 func Files(command ...string) (map[string][]byte, error) {
 	words, err := json.Marshal(command)
 	if err != nil {
@@ -35,14 +35,14 @@ func Files(command ...string) (map[string][]byte, error) {
 	return files, err
 }
 
-// Setting returns an entry of "PreToolUse" in the "hooks" of Claude Code's settings.json. It judges every call that the
-// plugin does not answer, and blocks on failure.
+// Setting returns an entry for "PreToolUse" in the "hooks" of Claude Code's settings.json. The hook decides on every
+// call that the plugin does not answer, and blocks if it fails.
 func Setting(command ...string) map[string]any {
 	hook := map[string]any{"type": "command", "command": Line(command) + " hook claude --timeout 590s", "timeout": 600, "onFailure": "block"}
 	return map[string]any{"matcher": "*", "hooks": []any{hook}}
 }
 
-// Line quotes words as a shell command line.
+// Line returns words as a quoted shell command line.
 func Line(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {

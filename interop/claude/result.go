@@ -9,11 +9,11 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// answer converts a return to the result of Claude Code's tool. A call that did nothing is denied: the model reads an
-// error.
+// answer converts a return to the result of Claude Code's tool. A call that did nothing is denied, so that the model
+// reads an error.
 func (e event) answer(ret message.ToolReturn) Answer {
 	failed := ret.Status != "success" && ret.ExitCode == nil
-	replaces := e.Tool == "Edit" || e.Tool == "Write" // their results say what was asked for
+	replaces := e.Tool == "Edit" || e.Tool == "Write" // their results repeat the request
 	if failed || replaces && ret.Decision.IsEdited() {
 		return Answer{Deny: ret.Result}
 	}
@@ -39,14 +39,14 @@ func (e event) answer(ret message.ToolReturn) Answer {
 	return Answer{Result: ret.Result}
 }
 
-// bashResult has both streams in stdout, in the order of the writes.
+// bashResult has both streams in Stdout, in the order of the writes.
 type bashResult struct {
 	Stdout      string `json:"stdout"`
 	Stderr      string `json:"stderr"`
 	Interrupted bool   `json:"interrupted"`
 }
 
-// mostShown is the size up to which Claude Code shows a result to its model, in bytes.
+// mostShown is the size in bytes up to which Claude Code shows a result to its model.
 const mostShown = 28 << 10
 
 func clipped(ret message.ToolReturn) string {
@@ -54,7 +54,7 @@ func clipped(ret message.ToolReturn) string {
 		return ret.Result
 	}
 	head, tail := ret.Result[:mostShown/2], ret.Result[len(ret.Result)-mostShown/2:]
-	// Lines above the output count too: a little is returned twice.
+	// len(head) includes lines above the output, so a little output is returned twice.
 	notice := fmt.Sprintf("\n[… output is left out here; bash_output {\"call_id\": %q, \"stream\": \"combined\", \"offset\": %d} returns it …]\n", ret.CallID, max(0, len(head)-1000))
 	return strings.ToValidUTF8(head, "") + notice + strings.ToValidUTF8(tail, "")
 }
@@ -92,7 +92,7 @@ type editResult struct {
 	FilePath     string  `json:"filePath"`
 	OldString    string  `json:"oldString"`
 	NewString    string  `json:"newString"`
-	OriginalFile *string `json:"originalFile"` // unknown here
+	OriginalFile *string `json:"originalFile"` // not known
 	Patch        []hunk  `json:"structuredPatch"`
 	UserModified bool    `json:"userModified"`
 	ReplaceAll   bool    `json:"replaceAll"`
@@ -103,7 +103,7 @@ type writeResult struct {
 	FilePath     string  `json:"filePath"`
 	Content      string  `json:"content"`
 	Patch        []hunk  `json:"structuredPatch"`
-	OriginalFile *string `json:"originalFile"` // unknown here
+	OriginalFile *string `json:"originalFile"` // not known
 }
 
 type hunk struct {

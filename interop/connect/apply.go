@@ -14,14 +14,14 @@ import (
 	"github.com/toold/toold/tools/files"
 )
 
-// Apply makes the change and records it. If one file cannot be written, it restores the others.
+// Apply makes the change and records it. If it cannot write one file, it restores the others.
 func (p Plan) Apply() error {
 	old, err := readRecord(p.setup.StateDir, p.Agent.Name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	r := record{Agent: p.Agent.Name, At: time.Now().UTC()}
-	for _, c := range old.Files { // of other directories, such as another CODEX_HOME
+	for _, c := range old.Files { // files in other directories, such as another CODEX_HOME
 		if !slices.ContainsFunc(p.steps, func(s step) bool { return s.target == c.Path }) {
 			r.Files = append(r.Files, c)
 		}
@@ -40,12 +40,12 @@ func (p Plan) Apply() error {
 		}
 		r.Files = append(r.Files, c)
 	}
-	if err := r.write(p.setup.StateDir); err != nil { // first: what is written can be undone
+	if err := r.write(p.setup.StateDir); err != nil { // before writing, so that everything written can be undone
 		return err
 	}
 	for i, s := range p.steps {
 		if err := s.write(&r.Files[others+i]); err != nil {
-			if problem := p.unwrite(i); problem != nil { // the backups are needed still
+			if problem := p.unwrite(i); problem != nil { // the backups are still needed
 				return errors.Join(err, problem)
 			}
 			return errors.Join(err, restoreRecord(p.setup.StateDir, old, r))
@@ -54,8 +54,8 @@ func (p Plan) Apply() error {
 	return r.write(p.setup.StateDir)
 }
 
-// record describes the change of a file. It keeps the original of an earlier change, unless that is no longer what
-// would be put back: the file was removed since, or is toold's alone and was replaced.
+// record describes the change to a file. It keeps the original of an earlier change, unless Undo would not restore
+// that: the file was removed since, or belongs to toold alone and was replaced.
 func (s *step) record() changed {
 	c := changed{
 		Path: s.target, Vault: s.vault, Existed: s.existed, Mode: s.Mode, After: digest(s.after),
@@ -128,15 +128,15 @@ func restoreRecord(stateDir string, old, failed record) error {
 	return os.Remove(recordFile(stateDir, failed.Agent))
 }
 
-// Undone is the result of Undo for one file.
+// Undone is the result of Undo for a file.
 type Undone struct {
 	Path     string   `json:"path"`
-	Restored bool     `json:"restored"`       // byte for byte the original, or removed if there was none
-	Diff     string   `json:"diff,omitempty"` // of a file that others have changed
-	Kept     []string `json:"kept,omitempty"` // settings with another value now
+	Restored bool     `json:"restored"`       // to the original, or removed if there was none
+	Diff     string   `json:"diff,omitempty"` // change made to a file that others had changed
+	Kept     []string `json:"kept,omitempty"` // settings that have another value now
 }
 
-// Undo reverts the changes for an agent. A file that others have changed loses only what was written into it.
+// Undo reverts the changes for an agent. From a file that others have changed it removes only what connect wrote.
 func Undo(stateDir, agent string) (list []Undone, err error) {
 	r, err := readRecord(stateDir, agent)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -152,7 +152,7 @@ func Undo(stateDir, agent string) (list []Undone, err error) {
 		}
 		list = append(list, one)
 	}
-	if err := os.Remove(recordFile(stateDir, agent)); err != nil { // first: it is no use without the backups
+	if err := os.Remove(recordFile(stateDir, agent)); err != nil { // first, because it is useless without the backups
 		return list, fmt.Errorf("cannot forget the record: %w", err)
 	}
 	for _, c := range r.Files {
@@ -163,7 +163,7 @@ func Undo(stateDir, agent string) (list []Undone, err error) {
 
 func (c changed) undo() (Undone, error) {
 	u := Undone{Path: c.Path}
-	at, linked, err := target(c.Path, c.Vault) // the user may have put a link there since
+	at, linked, err := target(c.Path, c.Vault) // the user may have replaced it by a link
 	if err != nil {
 		return u, err
 	}
@@ -171,7 +171,7 @@ func (c changed) undo() (Undone, error) {
 	text, err := os.ReadFile(c.Path)
 	lost := errors.Is(err, fs.ErrNotExist)
 	switch same := digest(text) == c.After && !c.Edited; {
-	case lost && linked, err == nil && same: // lost by the state directory
+	case lost && linked, err == nil && same: // lost: from the state directory
 		u.Restored = true
 		return u, c.restore()
 	case lost && !c.Existed:
@@ -190,7 +190,7 @@ func (c changed) undo() (Undone, error) {
 	return c.takeOut(u, string(text), linked)
 }
 
-// takeOut removes what was written from a text that others have changed.
+// takeOut removes what connect wrote from a text that others have changed.
 func (c changed) takeOut(u Undone, text string, linked bool) (Undone, error) {
 	after, kept, err := edit.Undo(c.Format, text, c.Done)
 	if err != nil {
@@ -215,7 +215,7 @@ func (c changed) restore() error {
 		}
 		mode := c.Mode
 		if info, err := os.Stat(c.Path); err == nil && c.Vault == "" {
-			mode = info.Mode().Perm() // which Apply left as it was
+			mode = info.Mode().Perm() // Apply did not change it
 		}
 		return replace(c.Path, before, mode)
 	}

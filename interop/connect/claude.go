@@ -10,8 +10,8 @@ import (
 	"github.com/toold/toold/interop/claude"
 )
 
-// claudeAgent connects Claude Code by a plugin, which answers calls, and a hook, which decides all others and works
-// without the plugin.
+// claudeAgent connects Claude Code with a plugin, which answers calls, and a hook, which decides on the others and
+// works without the plugin.
 func claudeAgent() Agent {
 	return Agent{
 		Name: "claude", Title: "Claude Code", programs: []string{"claude"},

@@ -7,7 +7,6 @@ import (
 	"github.com/toold/toold/internal/edit"
 )
 
-// clients are clients of the Model Context Protocol. They start `toold mcp`.
 func clients() []Agent {
 	list := []Agent{
 		client("gemini", "Gemini CLI", []string{"gemini"}, home(".gemini"), "settings.json", edit.Path{"mcpServers", "toold"}, server{Trust: true},
@@ -58,12 +57,12 @@ type server struct {
 	Type    string   `json:"type,omitempty"`
 	Command any      `json:"command"`
 	Args    []string `json:"args,omitempty"`
-	Trust   bool     `json:"trust,omitempty"` // toold asks, not the client
+	Trust   bool     `json:"trust,omitempty"` // toold asks for approval, not the client
 	Enabled bool     `json:"enabled,omitempty"`
 }
 
 func (v server) starting(command []string) server {
-	if v.Type == "local" { // opencode has one list
+	if v.Type == "local" { // opencode expects one list
 		v.Command = command
 	} else {
 		v.Command, v.Args = command[0], command[1:]

@@ -12,7 +12,7 @@ import (
 	"github.com/toold/toold/internal/edit"
 )
 
-// codexAgent uses the daemon's exec-server (internal/codex).
+// codexAgent connects Codex with the daemon's exec-server (internal/codex).
 func codexAgent() Agent {
 	return Agent{
 		Name: "codex", Title: "Codex", programs: []string{"codex"},
@@ -41,7 +41,7 @@ func codexFiles(s Setup) ([]File, error) {
 	}, nil
 }
 
-// codexProfiles lists the user's profiles that override what connect sets.
+// codexProfiles lists profiles of the user that override the settings made by connect.
 func codexProfiles(s Setup) (list []string) {
 	own := []string{"approval_policy", "sandbox_mode", "default_permissions"}
 	main := filepath.Join(s.codexHome(), "config.toml")
@@ -52,7 +52,7 @@ func codexProfiles(s Setup) (list []string) {
 			}
 		}
 	}
-	files, _ := filepath.Glob(filepath.Join(s.codexHome(), "*.config.toml")) // the pattern is valid
+	files, _ := filepath.Glob(filepath.Join(s.codexHome(), "*.config.toml")) // cannot fail: the pattern is valid
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if set := codexSets(string(text), nil, own); err == nil && set != "" {
@@ -66,14 +66,14 @@ func codexSets(text string, at edit.Path, keys []string) string {
 	var set []string
 	for _, key := range keys {
 		var v any
-		if ok, err := edit.Value(edit.TOML, text, append(slices.Clone(at), key), &v); ok || err != nil { // an unreadable file is listed too
+		if ok, err := edit.Value(edit.TOML, text, append(slices.Clone(at), key), &v); ok || err != nil { // or unreadable
 			set = append(set, key)
 		}
 	}
 	return strings.Join(set, ", ")
 }
 
-// codexKeeps are the settings that a proof keeps. The others may start programs.
+// codexKeeps lists the settings that a proof keeps. The others may start programs.
 func codexKeeps() []string {
 	return []string{"approval_policy", "sandbox_mode", "sandbox_workspace_write", "features", "shell_environment_policy", "profile", "profiles", "default_permissions", "permissions"}
 }

@@ -1,7 +1,7 @@
-// Package connect sets up installed agents so that they run their tool calls in toold, and undoes that.
+// Package connect configures installed agents to run their tool calls in toold, and undoes that.
 //
-// It changes only settings that it knows and keeps the originals. It proves a change first, with the agent's program, a
-// scripted model on loopback and a private daemon. It does not start the user's daemon, and asks no questions.
+// It changes only settings that it knows, and keeps the originals. It first proves a change with the agent's program,
+// a scripted model on loopback and a private daemon. It does not start the user's daemon, and does not ask the user.
 package connect
 
 import (
@@ -15,15 +15,15 @@ import (
 	"github.com/toold/toold/internal/edit"
 )
 
-// Setup is what agents are connected to.
+// Setup describes the daemon that agents are connected to.
 type Setup struct {
 	Home     string
 	Getenv   func(string) string
 	StateDir string   // for records and backups
 	Program  string   // absolute path of toold
-	Flags    []string // of Program, to find the daemon
+	Flags    []string // of Program, to select the daemon
 	URL      string   // of the daemon, such as ws://127.0.0.1:7717
-	Token    string   // the agent's
+	Token    string   // of the agent
 }
 
 func (s Setup) config(elements ...string) string {
@@ -45,32 +45,32 @@ func (s Setup) command(agent string) []string {
 	return append(append([]string{s.Program}, s.Flags...), "--token="+agent)
 }
 
-// File is a file with the required settings or content.
+// File is a file with the settings or content that connect requires.
 type File struct {
 	Path    string
 	Format  edit.Format
 	Changes []edit.Change
 	Content []byte      // instead of Format and Changes
-	Mode    fs.FileMode // of a new file
-	// Secret files contain the token. They are in the state directory, which no call can read, and Path is a link.
+	Mode    fs.FileMode // of a newly created file
+	// Secret files contain the token. They are in the state directory, which calls cannot read; Path links to them.
 	Secret bool
 }
 
 // Agent is a program that can be connected.
 type Agent struct {
-	Name  string // also that of its token
+	Name  string // also the name of its token
 	Title string
-	Notes []string // limits of connecting, for people
+	Notes []string // limitations, for people
 
-	programs []string           // any of these on PATH
-	dir      func(Setup) string // of its configuration
+	programs []string           // names; the first one on PATH counts
+	dir      func(Setup) string // its configuration directory
 	files    func(Setup) ([]File, error)
 	prove    func(context.Context, *site) error
-	partly   string               // what prove cannot show; "": it runs the agent itself
-	warn     func(Setup) []string // settings that bypass the change; may be nil
+	partly   string               // what prove cannot show; "" if it runs the agent itself
+	warn     func(Setup) []string // lists settings that bypass the change; may be nil
 }
 
-// Found returns the path of an agent's program, else of its configuration directory, else "".
+// Found returns the path of an agent's program or, if there is none, of its configuration directory, or "".
 func (a Agent) Found(s Setup) string {
 	if program := a.program(); program != "" {
 		return program
@@ -90,7 +90,7 @@ func (a Agent) program() string {
 	return ""
 }
 
-// Warnings lists the user's own settings that may bypass the change, or keep the agent from running anything.
+// Warnings lists settings of the user that may bypass the change or keep the agent from running anything.
 func (a Agent) Warnings(s Setup) (list []string) {
 	if a.warn != nil {
 		list = a.warn(s)
@@ -101,7 +101,7 @@ func (a Agent) Warnings(s Setup) (list []string) {
 // Agents returns all supported agents.
 func Agents() []Agent { return append([]Agent{codexAgent(), claudeAgent()}, clients()...) }
 
-// Named returns the agent with a name.
+// Named returns the agent with a name, and whether there is one.
 func Named(name string) (Agent, bool) {
 	all := Agents()
 	i := slices.IndexFunc(all, func(a Agent) bool { return a.Name == name })

@@ -44,10 +44,10 @@ type gooseServer struct {
 	Name    string   `json:"name"`
 	Command string   `json:"cmd"`
 	Args    []string `json:"args"`
-	Timeout int      `json:"timeout"` // seconds
+	Timeout int      `json:"timeout"` // in seconds
 }
 
-// gooseOwn are extensions of Goose that run a shell, read files, or enable others.
+// gooseOwn lists extensions of Goose that run a shell, read files, or enable other extensions.
 func gooseOwn() []string { return []string{"developer", "extensionmanager", "summon", "analyze"} }
 
 func gooseExtension(name string) edit.Path { return edit.Path{"extensions", name} }

@@ -9,14 +9,14 @@ import (
 	"github.com/toold/toold/internal/edit"
 )
 
-// hookPath is where Claude Code and Letta Code have the hooks that decide.
+// hookPath is the setting of Claude Code and Letta Code for hooks that decide on calls.
 func hookPath() edit.Path { return edit.Path{"hooks", "PreToolUse"} }
 
-// DeadHooks lists the hooks of toold in an agent's settings whose program is missing.
+// DeadHooks lists hooks of toold in an agent's settings that start a missing program.
 func (a Agent) DeadHooks(s Setup) (list []string) {
 	files, err := a.files(s)
 	if err != nil {
-		return nil // Plan returns it
+		return nil // Plan returns the error
 	}
 	for _, f := range files {
 		text, err := os.ReadFile(f.Path)
@@ -25,7 +25,7 @@ func (a Agent) DeadHooks(s Setup) (list []string) {
 		}
 		var entries []struct{ Hooks []struct{ Command string } }
 		if ok, err := edit.Value(f.Format, string(text), hookPath(), &entries); !ok || err != nil {
-			continue // of another form: not toold's
+			continue // in another form, so not toold's
 		}
 		for _, e := range entries {
 			for _, h := range e.Hooks {
@@ -39,7 +39,7 @@ func (a Agent) DeadHooks(s Setup) (list []string) {
 	return list
 }
 
-// firstWord returns the first word of a command line, as claude.Line writes it or without quotes.
+// firstWord returns the first word of a command line, quoted as by claude.Line or unquoted.
 func firstWord(line string) string {
 	rest, quoted := strings.CutPrefix(line, "'")
 	if !quoted {

@@ -8,7 +8,7 @@ import (
 	"github.com/toold/toold/interop/claude"
 )
 
-// lettaAgent decides each tool use by a hook. Package interop/letta adds toold's own tools.
+// lettaAgent connects Letta Code with a hook that decides on each tool use. Package interop/letta adds toold's tools.
 func lettaAgent() Agent {
 	return Agent{
 		Name: "letta", Title: "Letta Code", programs: []string{"letta"}, dir: home(".letta"),

@@ -18,8 +18,8 @@ type call struct {
 	Arguments fields
 }
 
-// model is a scripted model with the APIs of OpenAI (Responses, Chat Completions), Anthropic and Gemini. It plays one
-// call an answer, then says that it is done, and records the results. A request without tools is no turn.
+// model is a scripted model with the APIs of OpenAI (Responses, Chat Completions), Anthropic and Gemini. Each answer
+// makes one call; the last one ends the turn. It records the results of the calls.
 type model struct {
 	url    string
 	server *http.Server
@@ -28,7 +28,7 @@ type model struct {
 
 	mu       sync.Mutex
 	turn     int
-	answered int               // calls of Gemini in the current request
+	answered int               // results of Gemini in the current request
 	seen     map[string]string // results by call id
 }
 
@@ -68,7 +68,7 @@ const largest = 64 << 20
 
 func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var body struct {
-		Input, Messages, Contents, Tools []any // of which each API has some
+		Input, Messages, Contents, Tools []any // each API has some of them
 	}
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, largest))
 	if err == nil && len(text) > 0 {
@@ -101,7 +101,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// look records the results in a message. Each API has its own keys; Gemini has no ids, but keeps the order.
+// look records the results in a message. The keys depend on the API. Gemini has no ids, but keeps the order.
 func (m *model) look(v any) {
 	switch v := v.(type) {
 	case []any:
@@ -131,7 +131,7 @@ func plain(v any) string {
 	return string(text)
 }
 
-// next returns the call of this turn. A request without tools is no turn.
+// next returns the call to make. A request without tools makes none.
 func (m *model) next(turn bool) (id string, c call, ok bool) {
 	if !turn || m.turn >= len(m.calls) {
 		return "", c, false

@@ -14,7 +14,7 @@ import (
 	"github.com/toold/toold/tools/files"
 )
 
-// Plan is the change for connecting an agent.
+// Plan is the change that connects an agent.
 type Plan struct {
 	Agent Agent
 	steps []step
@@ -23,16 +23,16 @@ type Plan struct {
 
 type step struct {
 	File
-	first   *changed // what an earlier connect recorded of the file; nil: nothing
-	target  string   // of links
-	vault   string   // the new target of a Secret
-	linked  bool     // to vault
+	first   *changed // recorded change of the file by an earlier connect, or nil
+	target  string   // path after following links
+	vault   string   // file of a Secret, to which target becomes a link
+	linked  bool     // target is a link to vault
 	existed bool
 	before  []byte
 	after   []byte
 	done    []edit.Done
-	base    []byte // to which done applies, without what first wrote; nil: before
-	edited  bool   // base is not what first found
+	base    []byte // text that done applies to, without what first wrote; nil: before
+	edited  bool   // base differs from the original
 }
 
 // Plan computes the change without making it. The error names the file that cannot be changed.
@@ -56,7 +56,7 @@ func (a Agent) Plan(s Setup) (Plan, error) {
 	return p, nil
 }
 
-// vault returns where the content of a Secret is. Files of two directories have two.
+// vault returns the file for the content of a Secret. Each directory has its own.
 func (s Setup) vault(agent string, f File, old record) string {
 	if !f.Secret {
 		return ""
@@ -69,7 +69,7 @@ func (s Setup) vault(agent string, f File, old record) string {
 	return beside(s.StateDir, agent, f.Path, filepath.Base(f.Path))
 }
 
-// beside returns a path of the state directory for a file of an agent.
+// beside returns a path in the state directory for a file of an agent.
 func beside(stateDir, agent, path, name string) string {
 	return filepath.Join(stateDir, "connect", agent+"-"+digest([]byte(path))[:16]+"-"+name)
 }
@@ -123,7 +123,7 @@ func (s *step) work() error {
 	return nil
 }
 
-// stale reports whether the file has an element that an earlier connect added and this one does not, such as a hook
+// stale reports whether the file has an element that an earlier connect added but this one does not, such as a hook
 // that starts another toold.
 func (s *step) stale() bool {
 	for _, d := range s.first.Done {
@@ -134,13 +134,13 @@ func (s *step) stale() bool {
 	return false
 }
 
-// rebase takes out what the earlier connect wrote, so that nothing of it stays beside what this one writes.
+// rebase removes what an earlier connect wrote, so that none of it remains.
 func (s *step) rebase() error {
 	original, err := os.ReadFile(s.first.Backup)
 	if err != nil {
 		return err
 	}
-	unwritten := s.existed == s.first.Existed && bytes.Equal(s.before, original) // it was killed before
+	unwritten := s.existed == s.first.Existed && bytes.Equal(s.before, original) // connect was killed before it wrote
 	lost, same := s.linked && !s.existed, !s.first.Edited && s.first.After == digest(s.before)
 	if unwritten || lost || same {
 		s.base = original
@@ -156,7 +156,7 @@ func (s *step) changes() bool {
 	return !s.existed || links || !bytes.Equal(s.before, s.after)
 }
 
-// target follows links, also dangling ones, up to the one to vault.
+// target follows links, even dangling ones, up to the one to vault.
 func target(path, vault string) (at string, linked bool, err error) {
 	for range 40 {
 		to, err := os.Readlink(path)
@@ -175,7 +175,7 @@ func target(path, vault string) (at string, linked bool, err error) {
 	return "", false, fmt.Errorf("cannot follow the links of %s", path)
 }
 
-// Empty reports whether nothing needs to change.
+// Empty reports whether there is nothing to change.
 func (p Plan) Empty() bool {
 	for _, s := range p.steps {
 		if s.changes() {
@@ -185,7 +185,7 @@ func (p Plan) Empty() bool {
 	return true
 }
 
-// Diff returns the change, without the token.
+// Diff returns the change as a diff, without the token.
 func (p Plan) Diff() string {
 	var b strings.Builder
 	for _, s := range p.steps {

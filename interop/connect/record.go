@@ -26,21 +26,21 @@ type changed struct {
 	Path    string      `json:"path"`
 	Existed bool        `json:"existed"`
 	Mode    fs.FileMode `json:"mode"`
-	Backup  string      `json:"backup"`          // with the original content
-	Vault   string      `json:"vault,omitempty"` // to which Path links
+	Backup  string      `json:"backup"`          // file with the original content
+	Vault   string      `json:"vault,omitempty"` // file that Path links to
 	After   string      `json:"after"`           // SHA-256 of the content
-	Whole   bool        `json:"whole"`           // only toold uses the file
+	Whole   bool        `json:"whole"`           // the file belongs to toold alone
 	Format  edit.Format `json:"format,omitempty"`
 	Done    []edit.Done `json:"done,omitempty"`
-	Edited  bool        `json:"edited,omitempty"` // by others between two changes: Backup is not the original
-	Dirs    []string    `json:"dirs,omitempty"`   // created ones, the outermost first
+	Edited  bool        `json:"edited,omitempty"` // changed by others in between, so Backup is not the original
+	Dirs    []string    `json:"dirs,omitempty"`   // created directories, outermost first
 }
 
 func recordFile(stateDir, agent string) string {
 	return filepath.Join(stateDir, "connect", agent+".json")
 }
 
-// Connected lists the names of the connected agents.
+// Connected returns the names of the connected agents.
 func Connected(stateDir string) (names []string, err error) {
 	entries, err := os.ReadDir(filepath.Join(stateDir, "connect"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,7 +95,7 @@ func replace(path string, text []byte, mode fs.FileMode) error {
 func link(to, path string) error {
 	beside := path + ".new-link"
 	err := os.Symlink(to, beside)
-	if errors.Is(err, fs.ErrExist) { // of a killed process
+	if errors.Is(err, fs.ErrExist) { // left by a killed process
 		err = errors.Join(os.Remove(beside), os.Symlink(to, beside))
 	}
 	if err == nil {
@@ -104,7 +104,6 @@ func link(to, path string) error {
 	return err
 }
 
-// makeDirs creates a directory and returns the created ones, the outermost first.
 func makeDirs(dir string) (made []string, err error) {
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Stat(at); err == nil || at == filepath.Dir(at) {

@@ -17,13 +17,13 @@ import (
 	"github.com/toold/toold/internal/tokens"
 )
 
-// site is the environment of a proof: a private daemon below a temporary directory.
+// site is the environment of a proof: a private daemon with all files in a temporary directory.
 type site struct {
 	dir, home, workspace string
-	program              string // "": not installed
+	program              string // "" if not installed
 	agent                Agent
-	setup                Setup    // of the site's daemon
-	user                 Setup    // of the user's daemon
+	setup                Setup    // for the site's daemon
+	user                 Setup    // for the user's daemon
 	after                [][]byte // the user's files after the change
 	daemon               *exec.Cmd
 }
@@ -42,11 +42,11 @@ const (
 	startWithin = time.Minute
 )
 
-// ErrNoProgram reports that the program of an agent is not installed.
+// ErrNoProgram means that the program of an agent is not installed.
 var ErrNoProgram = errors.New("its program is not on PATH")
 
-// Prove tests the change in a temporary directory: with a call that runs, one that is refused, and one without the
-// daemon.
+// Prove tests the change in a temporary directory: a command must run, a denied one must be refused, and without the
+// daemon nothing may run.
 func (p Plan) Prove(ctx context.Context) error {
 	if p.Agent.partly == "" && p.Agent.program() == "" {
 		return ErrNoProgram
@@ -59,10 +59,10 @@ func (p Plan) Prove(ctx context.Context) error {
 	if err := p.Agent.prove(ctx, s); err != nil || ctx.Err() == nil {
 		return err
 	}
-	return context.Cause(ctx) // what was interrupted proves nothing
+	return context.Cause(ctx) // an interrupted proof proves nothing
 }
 
-// Partly returns what a proof of the agent cannot show, or "".
+// Partly returns what a test of the agent cannot show, or "".
 func (a Agent) Partly() string { return a.partly }
 
 func newSite(ctx context.Context, p Plan) (*site, error) {
@@ -105,7 +105,7 @@ func (s *site) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	args := append([]string{"serve", "--json", "--listen", "127.0.0.1:0", "--workspace", s.workspace}, s.setup.Flags...)
-	s.daemon = exec.Command(s.setup.Program, args...) // stop ends it
+	s.daemon = exec.Command(s.setup.Program, args...) // without ctx, because stop ends it
 	s.daemon.Dir, s.daemon.Env = s.workspace, s.environment(nil)
 	var log strings.Builder
 	s.daemon.Stderr = &log
@@ -118,7 +118,7 @@ func (s *site) start(ctx context.Context) error {
 		return fmt.Errorf("cannot start a daemon: %w", err)
 	}
 	lines := make(chan string, 1)
-	// Ends when the daemon does, which stop waits for.
+	// Ends with the daemon; stop waits for that.
 	go func() {
 		line, _ := bufio.NewReader(out).ReadString('\n')
 		lines <- line
@@ -163,10 +163,10 @@ func (s *site) remove() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// nowhere is a proxy that does not exist: only loopback can be reached.
+// nowhere is a proxy address without a proxy, so that only loopback can be reached.
 const nowhere = "http://127.0.0.1:1"
 
-// environment returns the environment of a proof's programs: only PATH of the user's.
+// environment returns the environment of programs in a proof. It has only PATH from the user's.
 func (s *site) environment(more []string) []string {
 	env := []string{
 		"HOME=" + s.home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "TMPDIR=" + os.TempDir(),
@@ -185,14 +185,14 @@ func (s *site) run(ctx context.Context, env []string, program string, args ...st
 	return string(out), err
 }
 
-// Names of files that the calls of a proof create.
+// Files that the calls of a proof create.
 const (
 	ranFile   = "toold-proof-ran"
 	ranScript = "echo proof-$((6*7)) | tee " + ranFile
 	downFile  = "toold-proof-down"
 )
 
-// A player makes calls. It returns what the agent's model was shown of each, and what the agent printed.
+// A player makes calls. It returns the result of each as shown to the agent's model, and the output of the agent.
 type player func(calls ...call) (seen []string, out string, err error)
 
 func (p *site) agentPlays(ctx context.Context, command func(url string) (env, args []string)) player {
@@ -208,8 +208,8 @@ func (p *site) agentPlays(ctx context.Context, command func(url string) (env, ar
 	}
 }
 
-// prove makes a call that must run, one that must be refused, and, without the daemon, one of the shell and those of
-// down.
+// prove makes a call that must run and one that must be refused. Without the daemon it makes one of the shell and the
+// calls down, which must not run.
 func (p *site) prove(play player, shell func(script string) call, down ...call) error {
 	seen, out, err := play(shell(ranScript), shell("git push origin toold-proof"))
 	if err != nil {

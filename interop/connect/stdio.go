@@ -13,7 +13,7 @@ import (
 	"github.com/toold/toold/internal/edit"
 )
 
-// proveServer starts the server in the settings at a path, and calls its tools.
+// proveServer starts the MCP server that is configured at a path in the settings, and calls its tools.
 func (p *site) proveServer(ctx context.Context, at edit.Path) error {
 	command, err := p.serverCommand(at)
 	if err != nil {
@@ -29,7 +29,7 @@ func (p *site) proveServer(ctx context.Context, at edit.Path) error {
 	return p.prove(play, func(script string) call { return call{"bash", fields{"command": script}} })
 }
 
-// serverCommand returns the command in the settings, with the flags for the proof's daemon.
+// serverCommand returns the command in the settings, with the flags for the daemon of the proof.
 func (p *site) serverCommand(at edit.Path) (command []string, err error) {
 	list, err := p.agent.files(p.setup)
 	if err != nil {
@@ -42,7 +42,7 @@ func (p *site) serverCommand(at edit.Path) (command []string, err error) {
 	}
 	var found struct {
 		Command json.RawMessage
-		Cmd     json.RawMessage // of Goose
+		Cmd     json.RawMessage // key of Goose
 		Args    []string
 	}
 	if ok, err := edit.Value(f.Format, text, at, &found); !ok || err != nil {

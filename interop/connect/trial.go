@@ -11,14 +11,14 @@ import (
 )
 
 type trial struct {
-	shell     string                   // name of the tool
-	described bool                     // each command needs a description
-	own       func(file string) []call // calls of its own tools that create a file
-	keeps     map[string]func(any) any // settings of the user
-	home      string                   // variable with the directory of the settings; "": none
+	shell     string                   // name of the shell tool
+	described bool                     // commands need a description
+	own       func(file string) []call // calls of the agent's own tools that create a file
+	keeps     map[string]func(any) any // settings of the user to keep
+	home      string                   // variable for the settings directory; "": none
 	more      map[string]any
 	args      []string
-	env       func(url string) []string // for the model
+	env       func(url string) []string // selects the model
 }
 
 func (a Agent) provedBy(t trial) Agent {
@@ -30,8 +30,8 @@ func (a Agent) provedBy(t trial) Agent {
 	return a
 }
 
-// proveClient runs an agent with the change and the settings of the user that the trial keeps. It omits the others:
-// they name other programs.
+// proveClient runs an agent with the change, and with those settings of the user that the trial keeps. Other settings
+// may name other programs.
 func (p *site) proveClient(ctx context.Context, t trial) error {
 	setup, dir := p.setup, filepath.Join(p.dir, "settings")
 	setup.Getenv = func(name string) string { return map[string]string{t.home: dir}[name] }
@@ -67,7 +67,7 @@ func (p *site) proveClient(ctx context.Context, t trial) error {
 	return p.prove(p.agentPlays(ctx, command), shell, t.own(filepath.Join(p.workspace, downFile))...)
 }
 
-// settings returns the parts of the user's settings to keep, with the first change: the server, or the hook.
+// settings returns the settings to keep and the first change, which adds the server or the hook.
 func (t trial) settings(f File, user string) (string, error) {
 	var kept []edit.Change
 	for name, value := range t.more {
@@ -84,7 +84,7 @@ func (t trial) settings(f File, user string) (string, error) {
 		if ok && !isTable {
 			kept = append(kept, edit.Change{Path: edit.Path{name}, Value: own})
 		}
-		for _, key := range slices.Sorted(maps.Keys(table)) { // their order may matter
+		for _, key := range slices.Sorted(maps.Keys(table)) { // the order may matter
 			kept = append(kept, edit.Change{Path: edit.Path{name, key}, Value: table[key]})
 		}
 	}
@@ -136,7 +136,7 @@ func opencodeTrial() trial {
 	}
 }
 
-// writing makes a file by the tool of Claude Code, which others have too.
+// writing calls the tool of Claude Code that writes a file, which others have too.
 func writing(file string) []call {
 	return []call{{"Write", fields{"file_path": file, "content": "x"}}}
 }
@@ -156,7 +156,7 @@ func only(names ...string) func(any) any {
 	}
 }
 
-// each applies part to each table of a table.
+// each applies part to every table in a table.
 func each(part func(any) any) func(any) any {
 	return func(v any) any {
 		table, _ := v.(map[string]any)

@@ -5,33 +5,33 @@ import (
 	"time"
 )
 
-// Dialects returns all dialects. Those without a version are based on documentation or source.
+// Dialects returns all dialects. The numbers are tested versions; dialects without one follow documentation or source.
 func Dialects() []Dialect {
 	before := []string{"PreToolUse"}
 	return []Dialect{
-		// "ask" denies without a terminal and asks a second time with one (2.1.330).
+		// "ask" denies without a terminal, and asks twice with one (2.1.330).
 		{Name: "claude", Wait: 590 * time.Second, events: before, answer: permission},
-		// Printing nothing allows the call, as "ask" does (0.169.0).
+		// Both an empty answer and "ask" allow the call (0.169.0).
 		{Name: "codex", Wait: 590 * time.Second, events: before, answer: denialOnly(permission)},
 		{Name: "crush", Wait: 25 * time.Second, events: before, answer: decision},
-		// Each kind of call has its own event.
+		// Each kind of call has an event of its own.
 		{
 			Name: "cursor", Wait: 25 * time.Second, adapt: ofCursor, answer: cursorPermission,
 			events: []string{"preToolUse", "beforeShellExecution", "beforeReadFile", "beforeMCPExecution"},
 		},
-		// A hook may take 60 s (0.61.0).
+		// The agent's limit for a hook is 60 s (0.61.0).
 		{Name: "gemini", Wait: 55 * time.Second, events: []string{"BeforeTool"}, answer: decision},
 		// Only "block" and exit code 2 deny.
 		{Name: "goose", Wait: 25 * time.Second, events: before, answer: denialOnly(block)},
 		// Only exit code 2 denies.
 		{Name: "letta", Wait: 55 * time.Second, events: before, answer: permission},
 		{Name: "qwen", Wait: 55 * time.Second, events: before, answer: permission}, // 0.15.10
-		// A hook may take 30 s.
+		// The agent's limit for a hook is 30 s.
 		{Name: "vscode", Wait: 25 * time.Second, events: before, answer: permission},
 	}
 }
 
-// denialOnly prints nothing for a yes.
+// denialOnly prints nothing if the call is allowed.
 func denialOnly(answer func(event, deny string) any) func(event, deny string) any {
 	return func(event, deny string) any {
 		if deny == "" {
@@ -79,7 +79,7 @@ func ofCursor(event string, f fields) fields {
 	case "beforeReadFile":
 		f["toolname"], f["toolinput"] = json.RawMessage(`"Read"`), object("file_path", f["filepath"])
 	case "beforeMCPExecution":
-		name, _ := json.Marshal("mcp:" + f.text("toolname")) // a string
+		name, _ := json.Marshal("mcp:" + f.text("toolname")) // cannot fail for a string
 		f["toolname"] = name
 		if text := f.text("toolinput"); text != "" {
 			f["toolinput"] = json.RawMessage(text)

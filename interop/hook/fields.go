@@ -10,17 +10,17 @@ import (
 	"github.com/toold/toold/internal/strict"
 )
 
-// fields are the members of an object by their folded names. Agents differ in which spelling of a name they read, and
-// in which of two members of one name counts.
+// fields are the members of an object by folded name. Agents differ in the spelling of names, and in which of several
+// members with one name counts.
 type fields map[string]json.RawMessage
 
 func fold(name string) string {
-	return strings.ToLower(strings.ToUpper(strings.ReplaceAll(name, "_", ""))) // both: ſ is S, and K (U+212A) is k
+	return strings.ToLower(strings.ToUpper(strings.ReplaceAll(name, "_", ""))) // both, since ſ folds to S, and K (U+212A) to k
 }
 
-// split returns the members of valid JSON. It is an error when a name has two values.
+// split returns the members of valid JSON. Two different values for one name are an error.
 func split(text json.RawMessage) (fields, error) {
-	const deepest = 100 // each level is read again
+	const deepest = 100 // a limit, because each level is parsed again
 	if strict.TooDeep(text, deepest) {
 		return nil, fmt.Errorf("it is nested more than %d levels deep", deepest)
 	}
@@ -39,7 +39,7 @@ func split(text json.RawMessage) (fields, error) {
 	return f, nil
 }
 
-// text returns the first named field that is a string.
+// text returns the first of the named fields that is a string, or "".
 func (f fields) text(names ...string) string {
 	for _, name := range names {
 		var s *string
@@ -50,8 +50,8 @@ func (f fields) text(names ...string) string {
 	return ""
 }
 
-// only returns the value of the named fields, nil if there is none. It is an error when they differ: which one the
-// agent uses is not known.
+// only returns the value of the named fields, or nil if there is none. Different values are an error, because it is
+// not known which one the agent uses.
 func (f fields) only(names ...string) (value json.RawMessage, err error) {
 	first := ""
 	for _, name := range names {
@@ -67,7 +67,7 @@ func (f fields) only(names ...string) (value json.RawMessage, err error) {
 	return value, nil
 }
 
-// onlyText is only for strings.
+// onlyText is like only, for strings.
 func (f fields) onlyText(names ...string) (text string, err error) {
 	value, err := f.only(names...)
 	if err == nil && value != nil && json.Unmarshal(value, &text) != nil {
@@ -76,7 +76,7 @@ func (f fields) onlyText(names ...string) (text string, err error) {
 	return text, err
 }
 
-// list returns the elements of an array: strings, and the paths of objects.
+// list returns the elements of an array: strings, and the paths in objects.
 func (f fields) list(name string) (list []string, err error) {
 	value, err := f.only(name)
 	if err != nil || value == nil {

@@ -1,6 +1,6 @@
-// Package hook answers the hooks of agents that run their tools themselves. Before each call the agent starts `toold
-// hook DIALECT`, which has the daemon decide and record the call. Any failure denies; the agent decides what to do with
-// the answer.
+// Package hook answers the hooks of agents that execute their tools themselves. Before each call the agent starts
+// `toold hook DIALECT`, which makes the daemon decide on the call and record it. Any failure denies. Whether the agent
+// obeys is beyond toold's control.
 package hook
 
 import (
@@ -20,45 +20,45 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// A Dialect is an agent's form of calls and answers.
+// A Dialect is how an agent encodes calls and answers.
 type Dialect struct {
 	Name string
-	// Wait is how long people have to answer by default: less than the agent's limit for hooks.
+	// Wait is the default time for an approval. It is shorter than the agent's limit for hooks.
 	Wait time.Duration
 
-	events []string                                  // others are denied
-	adapt  func(event string, fields fields) fields  // to the usual fields; may be nil
-	answer func(event string, deny string) (out any) // deny is "" for a yes; nil prints nothing
+	events []string                                  // other events are denied
+	adapt  func(event string, fields fields) fields  // converts fields to the usual ones; may be nil
+	answer func(event string, deny string) (out any) // deny is "" to allow; nil prints nothing
 }
 
-// Call is a call that an agent wants to make.
+// Call is a call that an agent is about to make.
 type Call struct {
-	ID      string // may be empty
+	ID      string // may be ""
 	Tool    string
 	Dir     string // absolute working directory of the agent
 	Session string
-	Agent   string          // if empty, Judge.Program
+	Agent   string          // "": Judge.Program
 	Input   json.RawMessage // an object
 }
 
-// Answer is what the hook prints, and its exit code.
+// Answer is the output and exit code of the hook.
 type Answer struct {
 	Stdout []byte
 	Stderr string
 	Code   int
 }
 
-// denied is the exit code that denies in all of these agents, whatever is printed.
+// denied is the exit code that denies for all of these agents, whatever the output.
 const denied = 2
 
-// Judge decides calls through a daemon.
+// Judge lets a daemon decide on calls.
 type Judge struct {
-	Program string // the agent's name in the record
+	Program string // name of the agent in records
 	Dial    func(ctx context.Context) (*client.Client, error)
-	Wait    time.Duration // how long people have to answer
+	Wait    time.Duration // limit for approvals
 }
 
-// Answer reads one call from in and answers it. dir is the default working directory.
+// Answer reads one call from in and returns the answer. dir is the default working directory.
 func (d Dialect) Answer(ctx context.Context, j Judge, dir string, in io.Reader) Answer {
 	event, c, err := d.read(dir, in)
 	if err != nil {
@@ -80,14 +80,13 @@ func (d Dialect) write(event string, deny error) (a Answer) {
 		return a
 	}
 	text, err := json.Marshal(out)
-	if err != nil { // cannot happen: it has only strings
+	if err != nil { // cannot happen, since out has only strings
 		return Answer{Stderr: err.Error() + "\n", Code: denied}
 	}
 	a.Stdout = append(text, '\n')
 	return a
 }
 
-// maxEvent bounds a call, in bytes.
 const maxEvent = 64 << 20
 
 func members(in io.Reader) (fields, error) {
@@ -97,7 +96,7 @@ func members(in io.Reader) (fields, error) {
 		return nil, err
 	case len(text) > maxEvent:
 		return nil, errors.New("it is too long")
-	case !utf8.Valid(text): // decoded, it would name other files
+	case !utf8.Valid(text): // decoding would change the names of files
 		return nil, errors.New("it is not in UTF-8")
 	case !json.Valid(text):
 		return nil, errors.New("it is no JSON")
@@ -125,8 +124,8 @@ func (d Dialect) read(own string, in io.Reader) (event string, c Call, err error
 		ID: f.text("tooluseid", "toolcallid"), Tool: f.text("toolname"), Dir: cmp.Or(dir, own),
 		Session: f.text("sessionid", "conversationid"), Input: f["toolinput"],
 	}
-	// toold letta may receive the same call: with the same agent and id both are one call. It
-	// changes the arguments of tools that start agents, whose calls stay apart.
+	// toold letta may receive the same call: agent and id make it one call. It changes the arguments of tools that
+	// start agents, so those calls remain separate.
 	if d.Name == "letta" && kindOf(c.Tool) != startsAgent {
 		c.Agent = f.text("agentid")
 	}
@@ -134,7 +133,7 @@ func (d Dialect) read(own string, in io.Reader) (event string, c Call, err error
 	switch {
 	case c.Tool == "":
 		err = errors.New("tool_name is missing")
-	case !utf8.ValidString(c.Dir): // JSON would name another one
+	case !utf8.ValidString(c.Dir): // encoding as JSON would change it
 		err = fmt.Errorf("the directory %q is not in UTF-8", c.Dir)
 	case !filepath.IsAbs(c.Dir):
 		err = fmt.Errorf("the directory %q is not absolute", c.Dir)
@@ -144,15 +143,15 @@ func (d Dialect) read(own string, in io.Reader) (event string, c Call, err error
 	return event, c, err
 }
 
-// recent reports whether a decision of this date may be one on the same call, about which two hooks of an agent ask, or
-// toold letta and a hook. Some agents count their ids anew in each session.
+// recent reports whether a decision with this date may be about the same call: two hooks of an agent, or toold letta
+// and a hook, may ask. Some agents restart their ids in each session.
 func recent(date string) bool {
 	const longest = time.Minute
 	at, err := time.Parse(time.RFC3339, date)
 	return err == nil && time.Since(at).Abs() < longest
 }
 
-// own returns why a yes is one to another call with the id, agent and arguments of c.
+// own returns an error if a decision that allows may be for another call with the same id, agent and arguments.
 func (j Judge) own(ctx context.Context, daemon *client.Client, c Call, ret message.ToolReturn) error {
 	if ret.Replayed && !recent(ret.Date) {
 		return fmt.Errorf("the call %s was decided before, and an agent runs a call once, so it is denied; make it again", c.ID)
@@ -173,8 +172,8 @@ func (j Judge) own(ctx context.Context, daemon *client.Client, c Call, ret messa
 	return nil
 }
 
-// sameSession reports whether two names may be those of one session. Each may be unknown, or a list: Claude Code tells
-// its plugin a list. Letta has a name besides the id.
+// sameSession reports whether two names may belong to one session. Either may be unknown or a list, as from the plugin
+// of Claude Code. In Letta a session has both an id and a name.
 func sameSession(a, b string) bool {
 	if slices.Contains([]string{"", "default"}, a) || b == "default" {
 		return true
@@ -184,7 +183,7 @@ func sameSession(a, b string) bool {
 	return slices.ContainsFunc(strings.FieldsFunc(a, split), func(id string) bool { return slices.Contains(list, id) })
 }
 
-// Decide has the daemon decide a call, which may wait for a person. An error denies it.
+// Decide lets the daemon decide on a call. It may wait for approval. An error denies the call.
 func (j Judge) Decide(ctx context.Context, c Call) error {
 	waiting, cancel := context.WithTimeout(ctx, j.Wait)
 	defer cancel()
@@ -213,7 +212,7 @@ func (j Judge) Decide(ctx context.Context, c Call) error {
 	}
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	// If this fails, the daemon cancels the call itself after limits.linger.
+	// If this fails, the daemon cancels the call after limits.linger.
 	_ = daemon.Stop(stopping, id, j.Program+" does not wait for the decision any more")
 	if ctx.Err() != nil {
 		return fmt.Errorf("the wait for a decision ended, so the call is denied: %w", context.Cause(ctx))

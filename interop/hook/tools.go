@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	unknown = iota // a rule for its name decides, or a person
+	unknown = iota // decided by a rule for its name, or by a person
 	shell
 	write
 	read
-	search // reads everything below a directory
+	search // reads files below a directory
 	names  // reads only names below a directory
-	editor // depends on the argument "command"
+	editor // "command" in the arguments decides
 	patch
 	fetch
 	startsAgent
-	harmless // does not affect the machine
+	harmless // has no effect on the machine
 )
 
-// kindOf returns what a tool does. Names that several agents use mean the same in all.
+// kindOf returns what a tool does. A name that several agents use has the same meaning in all of them.
 func kindOf(tool string) int {
 	for kind, list := range map[int]string{
 		shell: `Bash bash shell Shell local_shell shell_command ShellCommand RunShellCommand run_shell_command ExecCommand exec_command
@@ -50,12 +50,12 @@ func kindOf(tool string) int {
 	return unknown
 }
 
-// Arguments returns the arguments of the tool judge for a call of an agent. A call that the agent may read in another
-// way than toold has "unclear", which the tool refuses.
+// Arguments returns the arguments of the judge tool for a call of an agent. They contain "unclear" if the agent may
+// understand the call differently than toold; the tool then refuses the call.
 func Arguments(program string, c Call) map[string]any {
 	dir := c.Dir
 	if canonical, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = canonical // another spelling of the path is the same call
+		dir = canonical // so that another spelling of the path is the same call
 	}
 	a := map[string]any{"program": program, "tool": c.Tool, "cwd": dir, "input": c.Input}
 	switch kind := kindOf(c.Tool); kind {
@@ -63,7 +63,7 @@ func Arguments(program string, c Call) map[string]any {
 		a["other"] = true
 	case harmless:
 		a["harmless"] = true
-	case startsAgent: // the agents' tools are judged, except those of Letta Code, which are separate programs
+	case startsAgent: // calls of subagents are decided on, except in Letta Code, where they are separate programs
 		if program == "letta" {
 			a["other"] = true
 		} else {
@@ -119,7 +119,7 @@ func hosts(a map[string]any, f fields) (bool, error) {
 		return false, err
 	}
 	if f["prompt"] != nil && a["tool"] != "WebFetch" {
-		return false, nil // Gemini CLI takes addresses from it
+		return false, nil // Gemini CLI reads addresses in the prompt
 	}
 	list, err := f.list("urls")
 	if address != "" {
@@ -156,8 +156,8 @@ func put(a map[string]any, name string, list []string) bool {
 	return len(list) > 0
 }
 
-// below adds what a search reads. The agent may ignore a name of the directory that is not its own, and then searches its
-// own directory.
+// below adds what a search reads. If the agent does not know the name of the directory field, it searches its working
+// directory.
 func below(a map[string]any, f fields, kind int) (bool, error) {
 	dir := a["cwd"].(string)
 	list, err := paths(f)
@@ -185,7 +185,7 @@ func below(a map[string]any, f fields, kind int) (bool, error) {
 	return true, nil
 }
 
-// patterned returns the directories in which the files of a pattern are.
+// patterned returns the directories that contain the files matching a pattern.
 func patterned(dirs []string, pattern string) ([]string, error) {
 	wild := strings.IndexAny(pattern+"*", "*?[{(!+@\\")
 	fixed := pattern[:strings.LastIndex(pattern[:wild], "/")+1]
@@ -225,7 +225,7 @@ func files(a map[string]any, f fields, kind int) (bool, error) {
 }
 
 func paths(f fields) (list []string, err error) {
-	f = maps.Clone(f) // some agents fill what they do not use with ""
+	f = maps.Clone(f) // some agents set unused fields to ""
 	maps.DeleteFunc(f, func(_ string, value json.RawMessage) bool { return string(value) == `""` })
 	one, err := f.onlyText("filepath", "path", "notebookpath", "absolutepath", "targetfile", "targetnotebook", "dirpath", "directory", "targetdirectory", "relativeworkspacepath")
 	if err != nil {
@@ -249,7 +249,7 @@ func paths(f fields) (list []string, err error) {
 	return list, nil
 }
 
-// local returns the path of a file URL.
+// local returns the path in a file URL.
 func local(path string) (string, error) {
 	at, ok := strings.CutPrefix(path, "file://")
 	if ok && (!strings.HasPrefix(at, "/") || strings.ContainsAny(at, "%?#")) {

@@ -21,11 +21,10 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// batch has answers by call id. The server accepts only all of a step together.
+// batch has answers by call id. The server accepts those of a step only together.
 type batch map[string]fields
 
-// answer runs the calls for which the model waits, sends the results, and follows the run. It returns the next calls
-// for which the model waits.
+// answer runs the pending calls, sends the results, and follows the run. It returns the calls that are pending then.
 func (h *follower) answer(ctx context.Context, calls []message.ToolCall) ([]message.ToolCall, error) {
 	all, wanted := h.perform(ctx, calls)
 	answers := all
@@ -51,7 +50,8 @@ func (h *follower) answer(ctx context.Context, calls []message.ToolCall) ([]mess
 	return nil, ctx.Err()
 }
 
-// perform has the daemon run the calls, or decide those of the server. wanted is false if they have answers already.
+// perform lets the daemon run calls of its tools and decide on calls of the server's. wanted is false if the calls
+// already have answers.
 func (h *follower) perform(ctx context.Context, calls []message.ToolCall) (answers batch, wanted bool) {
 	ids := make(map[string]bool)
 	for _, c := range calls {
@@ -98,7 +98,7 @@ func (h *follower) answerTo(ctx context.Context, c message.ToolCall, tooMany boo
 		return returned(c.ID, outcome{text: "Error: " + c.Invalid + "; nothing ran"})
 	}
 	if h.isOwn(c.Name) {
-		// A string keeps the arguments byte for byte.
+		// A string preserves the arguments byte for byte.
 		o := h.bridge.perform(ctx, client.Call{ID: c.ID, Tool: c.Name, Arguments: string(c.Arguments)}, nil)
 		if o.denied {
 			return decided(c.ID, o)
@@ -113,7 +113,7 @@ func (h *follower) answerTo(ctx context.Context, c message.ToolCall, tooMany boo
 	return decided(c.ID, h.bridge.perform(ctx, client.Call{ID: c.ID, Tool: "judge", Arguments: hook.Arguments("letta", call)}, nil))
 }
 
-// returned is a result. The server reads a list in tool_return as a success.
+// returned returns a result. It is text, because the server takes a list in tool_return for a success.
 func returned(id string, o outcome) fields {
 	status := "error"
 	if o.ok {
@@ -122,7 +122,7 @@ func returned(id string, o outcome) fields {
 	return fields{"type": "tool", "tool_call_id": id, "tool_return": shortened(o.text), "status": status}
 }
 
-// decided allows the server to run a call if o is ok.
+// decided returns a decision that lets the server run a call if o is ok.
 func decided(id string, o outcome) fields {
 	if o.ok {
 		return fields{"type": "approval", "tool_call_id": id, "approve": true}
@@ -133,7 +133,7 @@ func decided(id string, o outcome) fields {
 
 func (a batch) ids() []string { return slices.Sorted(maps.Keys(a)) }
 
-// post sends the answers. The server recognises a repetition by its otid.
+// post sends the answers. The server recognizes a repetition by its otid.
 func (h *follower) post(ctx context.Context, a batch) (*http.Response, error) {
 	var list []fields
 	sum := sha256.New()
@@ -159,7 +159,7 @@ var expected = regexp.MustCompile(`Expected '?(\[[^]]*\])`)
 
 var quoted = regexp.MustCompile(`['"]([^'"]+)['"]`)
 
-// repair selects the answers that the server expects, if err names them; nil if that changes nothing.
+// repair returns the answers that the server expects according to err, or nil if these are no others.
 func repair(err error, a, all batch) batch {
 	if statusOf(err) != http.StatusBadRequest || !strings.Contains(err.Error(), "Invalid tool call IDs") {
 		return nil
@@ -181,7 +181,7 @@ func repair(err error, a, all batch) batch {
 	return again
 }
 
-// temporary reports whether a retry may succeed: the server did not answer, is busy with another run, or has a fault.
+// temporary reports whether a retry may succeed: the server did not answer, is busy with another run, or failed.
 func temporary(err error) bool {
 	code := statusOf(err)
 	switch {
@@ -192,5 +192,5 @@ func temporary(err error) bool {
 	case code/100 == 4:
 		return code == http.StatusTooManyRequests || code == http.StatusRequestTimeout
 	}
-	return true // code 0: no answer
+	return true // code 0 means no answer
 }

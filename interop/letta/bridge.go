@@ -18,23 +18,23 @@ type bridge struct {
 	daemon       *link.Link
 	calls        sync.WaitGroup
 
-	dir atomic.Value // string: of the conversation
+	dir atomic.Value // string: working directory of the conversation
 
 	mu      sync.Mutex
 	agent   string
-	own     []string            // tools of toold that the server has accepted on this connection
-	running map[string]*running // by tool_call_id, or request_id of a permission
+	own     []string            // tools of toold that the server accepted on this connection
+	running map[string]*running // by tool_call_id, or by request_id for permissions
 }
 
 const maxCalls = 64
 
 type running struct {
 	permission bool
-	seen       bool   // listed by the server
-	cancel     func() // for calls that the agent no longer needs
+	seen       bool   // the server has listed the call
+	cancel     func() // ends a call that the agent no longer needs
 }
 
-// serve serves the conversation on one connection. reached reports that the setup succeeded.
+// serve serves the conversation over one connection. reached means that the setup succeeded.
 func (b *bridge) serve(ctx context.Context) (reached bool, err error) {
 	c, err := dial(ctx, b.URL, b.Token)
 	if err != nil {
@@ -157,8 +157,8 @@ func (b *bridge) findAgent(agents func() ([]named, error)) error {
 	return fmt.Errorf("%w: it has %d agents; name one by --agent: %s", errRefused, len(names), strings.Join(names, ", "))
 }
 
-// demandStrict waits until the server asks before each use of a tool: in every other mode it runs some
-// without asking. follow switches the mode.
+// demandStrict waits for the permission mode strict, because in other modes the server runs some tools without asking.
+// follow switches the mode.
 func (b *bridge) demandStrict(ctx context.Context, status <-chan device) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
@@ -174,8 +174,8 @@ func (b *bridge) demandStrict(ctx context.Context, status <-chan device) error {
 	}
 }
 
-// offered returns the daemon's tools, except those whose name Letta Code uses too: a question about
-// one must be unambiguous.
+// offered returns the daemon's tools except those with a name that Letta Code uses too, so that permission requests
+// are unambiguous.
 func (b *bridge) offered(ctx context.Context) (list []fields, err error) {
 	agent, err := b.daemon.Get(ctx, b.Dir)
 	if err != nil {
@@ -190,13 +190,13 @@ func (b *bridge) offered(ctx context.Context) (list []fields, err error) {
 	return list, nil
 }
 
-// builtIn lists current and former names of tools of Letta Code in lower case.
+// builtIn lists names of past and present tools of Letta Code, in lower case.
 func builtIn() []string {
 	return []string{"apply_patch", "shell", "exec_command", "write_stdin", "memory", "task", "agent", "list_dir", "grep_files"}
 }
 
-// isOwn reports whether toold executes a tool: one that the server has accepted. Until then, a tool of
-// that name is another program's.
+// isOwn reports whether toold executes a tool, which the server must have accepted on this connection. Otherwise a
+// tool with this name belongs to another program.
 func (b *bridge) isOwn(name string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -225,7 +225,6 @@ func (b *bridge) handle(ctx context.Context, c *connection, f frame) {
 
 const crowded = "toold has too many calls of this conversation; nothing ran. Wait for their results"
 
-// begin handles a call in its own goroutine, or returns why not.
 func (b *bridge) begin(ctx context.Context, id string, permission bool, do func(context.Context)) (why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -250,8 +249,8 @@ func (b *bridge) begin(ctx context.Context, id string, permission bool, do func(
 	return ""
 }
 
-// listed cancels calls that the server no longer lists. over: the turn has ended, and unlisted calls
-// will not be listed.
+// listed cancels calls that the server no longer lists. over means that the turn has ended, so that unlisted calls
+// will never be listed.
 func (b *bridge) listed(ids []string, permissions, over bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// maxText is the size in UTF-16 units up to which the server keeps a result.
+// maxText is the maximum size of a result in UTF-16 units, beyond which the server cuts it.
 const maxText = 32000
 
 func (b *bridge) execute(ctx context.Context, c *connection, f frame) {
@@ -23,7 +23,7 @@ func (b *bridge) execute(ctx context.Context, c *connection, f frame) {
 	if o.text == "" {
 		o.text = "(no output)"
 	}
-	// The journal has a result that cannot be sent.
+	// If sending fails, the result is still in the journal.
 	c.send(fields{"type": "external_tool_call_response", "request_id": f.RequestID, "result": fields{
 		"content": []fields{{"type": "text", "text": shortened(o.text)}}, "is_error": !o.ok,
 	}})
@@ -31,11 +31,11 @@ func (b *bridge) execute(ctx context.Context, c *connection, f frame) {
 
 type outcome struct {
 	text   string
-	ok     bool // it ran and did not fail
+	ok     bool // it ran without an error
 	denied bool
 }
 
-// perform has the daemon run a call, and stops it when ctx ends. When late fires, a running call goes on.
+// perform lets the daemon run a call, and stops it when ctx ends. When late fires, only perform ends.
 func (b *bridge) perform(ctx context.Context, call client.Call, late <-chan time.Time) outcome {
 	of := b.runtime()
 	call.AgentID, call.ConversationID = of.Agent, of.Conversation
@@ -99,7 +99,7 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(head+notice+tail, "")
 }
 
-// decide allows toold's own tools, which are judged when they are called.
+// decide answers a permission request. It allows toold's tools, because the daemon decides when they are called.
 func (b *bridge) decide(ctx context.Context, c *connection, f frame) {
 	why := ""
 	if !b.isOwn(f.Request.ToolName) {
@@ -109,7 +109,7 @@ func (b *bridge) decide(ctx context.Context, c *connection, f frame) {
 		}
 	}
 	if ctx.Err() != nil {
-		return // answered elsewhere, or not needed
+		return // already answered, or no longer needed
 	}
 	r, err := c.request(ctx, b.answer(f, why))
 	if err == nil && r.Accepted != nil && !*r.Accepted {

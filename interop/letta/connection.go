@@ -19,17 +19,17 @@ const (
 	silentWithin = 100 * time.Second
 	writeWithin  = 30 * time.Second
 	answerWithin = 30 * time.Second
-	maxFrame     = 100 << 20 // bytes; limit of the server's library
+	maxFrame     = 100 << 20 // bytes; the limit of the server's WebSocket library
 )
 
-// connection is one WebSocket. Its methods may be called concurrently, except for read.
+// connection is one WebSocket connection. Its methods, except read, are safe for concurrent use.
 type connection struct {
 	ws *websocket.Conn
 
-	mu      sync.Mutex // also of writes to ws
+	mu      sync.Mutex // also serializes writes to ws
 	next    int
 	waiting map[string]chan frame
-	gone    bool // no response will arrive
+	gone    bool // no more responses will arrive
 }
 
 func dial(ctx context.Context, url, token string) (*connection, error) {
@@ -55,7 +55,7 @@ func dial(ctx context.Context, url, token string) (*connection, error) {
 	return &connection{ws: ws, waiting: make(map[string]chan frame)}, nil
 }
 
-// read returns the next frame that is no response. Only one goroutine may call it.
+// read returns the next frame that is not a response. Only one goroutine may call it.
 func (c *connection) read() (frame, error) {
 	for {
 		_, text, err := c.ws.ReadMessage()
@@ -70,7 +70,7 @@ func (c *connection) read() (frame, error) {
 			c.leave()
 			return frame{}, fmt.Errorf("%w: it sent a message that readers understand differently: %w", errRefused, err)
 		case err != nil:
-			continue // of an ignored kind
+			continue // a frame of another kind
 		}
 		if !c.answers(f) {
 			return f, nil
@@ -142,7 +142,7 @@ func (c *connection) send(f fields) error {
 	return c.write(f)
 }
 
-// write requires that the caller holds mu.
+// write sends a frame. The caller holds mu.
 func (c *connection) write(f fields) error {
 	c.ws.SetWriteDeadline(time.Now().Add(writeWithin))
 	return c.ws.WriteJSON(f)

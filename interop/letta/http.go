@@ -16,20 +16,20 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Servers of Letta's older protocol have a message stream over HTTP (letta-ai/letta: rest_api/routers/v1; letta-client
-// 1.12), and list pending calls.
+// Servers with Letta's older protocol stream messages over HTTP (letta-ai/letta: rest_api/routers/v1; letta-client
+// 1.12). Pending calls are in the list of messages.
 
 const lookAfter = time.Second
 
 type follower struct {
 	*bridge
 	http  http.Client
-	tools []fields // the daemon's, in the form of client_tools
-	alone bool     // no background runs
+	tools []fields // the daemon's tools as client_tools
+	alone bool     // the server cannot run in the background
 }
 
-// sameServer follows redirects within the server: another server would receive the results of calls,
-// and another method would lose them.
+// sameServer follows redirects only to the same server, because another would receive the results of calls, and only
+// with the same method, because another would lose them.
 func sameServer(r *http.Request, via []*http.Request) error {
 	first := via[0]
 	isSame := r.URL.Scheme == first.URL.Scheme && r.URL.Host == first.URL.Host
@@ -65,7 +65,7 @@ func isHTTP(address string) bool {
 	return strings.HasPrefix(address, "http://") || strings.HasPrefix(address, "https://")
 }
 
-// request sends a request. A failure status is an error. The caller closes the body.
+// request sends a request. A status other than 2xx is an error. The caller closes the body.
 func (h *follower) request(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
@@ -119,8 +119,8 @@ func (h *follower) get(ctx context.Context, path string, into any) error {
 	return nil
 }
 
-// messages returns the path of the conversation's messages. The default conversation is the agent's, the only one in
-// the oldest servers.
+// messages returns the path of the conversation's messages. The default conversation is addressed by agent; the oldest
+// servers have no other.
 func (h *follower) messages() string {
 	of := h.runtime()
 	if of.Conversation == "default" {
@@ -185,7 +185,7 @@ func (h *follower) turn(ctx context.Context) error {
 	return err
 }
 
-// attach follows the active run. It returns nothing if that cannot be followed: pending calls are in the list.
+// attach follows the active run. If that is impossible it returns nil: pending calls are in the list of messages.
 func (h *follower) attach(ctx context.Context) ([]message.ToolCall, error) {
 	r := &run{follower: h}
 	resp, err := r.resume(ctx)
@@ -198,16 +198,16 @@ func (h *follower) attach(ctx context.Context) ([]message.ToolCall, error) {
 	return r.follow(ctx, resp)
 }
 
-// listed are messages of the conversation, the newest first.
+// listed is a message of the conversation.
 type listed struct {
 	Kind    string `json:"message_type"`
-	CallID  string `json:"tool_call_id"` // of a tool_return_message
+	CallID  string `json:"tool_call_id"` // in a tool_return_message
 	Returns []struct {
 		CallID string `json:"tool_call_id"`
 	} `json:"tool_returns"`
 	Approvals []struct {
 		CallID string `json:"tool_call_id"`
-	} `json:"approvals"` // of an approval_response_message
+	} `json:"approvals"` // in an approval_response_message
 	frame json.RawMessage
 }
 

@@ -1,9 +1,9 @@
-// Package letta connects conversations of an App Server of Letta Code with a daemon: the model gets toold's tools, and
+// Package letta connects conversations of Letta Code's App Server with a daemon: the model gets toold's tools, and
 // Letta Code's own tools run only if the daemon allows it.
 //
 // It implements version 1 of the App Server's protocol (letta-ai/letta-code: src/types/protocol_v2.ts,
-// external-tool-protocol.ts), observed with 0.32.18. For a URL of http or https it implements the older protocol of
-// message streams, after its source.
+// external-tool-protocol.ts), tested with 0.32.18, and for http and https URLs the older message streams, after their
+// source.
 package letta
 
 import (
@@ -17,24 +17,24 @@ import (
 	"github.com/toold/toold/interop/link"
 )
 
-// Options describe what is connected.
+// Options describes the server, the conversations and the daemon.
 type Options struct {
-	URL           string   // ws or wss: of an App Server; http or https
+	URL           string   // App Server: ws or wss; older protocol: http or https
 	Token         string   // of the App Server; may be ""
-	Agent         string   // its id
-	Conversations []string // their ids, or "default"
+	Agent         string   // id of the agent
+	Conversations []string // ids, or "default"
 
-	// AnswerAfter is when an App Server, whose limit is 300 s, gets an answer to a running call.
+	// AnswerAfter is when the App Server, whose limit is 300 s, gets an answer for a call that still runs.
 	AnswerAfter time.Duration
 
 	// Dial connects to the daemon for calls in dir, an absolute path.
 	Dial func(ctx context.Context, dir string) (*client.Client, error)
-	Dir  string // of a conversation whose directory is unknown
+	Dir  string // default directory of a conversation
 
-	Say func(text string) // receives messages for a person
+	Say func(text string) // shows a message to a person
 }
 
-// errRefused is wrapped by errors that no retry changes.
+// errRefused is wrapped by errors for which a retry is useless.
 var errRefused = errors.New("the server cannot be used")
 
 const (
@@ -42,7 +42,7 @@ const (
 	mostPause  = 15 * time.Second
 )
 
-// Run serves the conversations until ctx ends, and reconnects to the server. It returns an error if the server cannot
+// Run serves the conversations until ctx ends, and reconnects when necessary. It returns an error if the server cannot
 // be used or was never reached.
 func Run(ctx context.Context, o Options) error {
 	daemon := link.New(o.Dial)
@@ -56,7 +56,7 @@ func Run(ctx context.Context, o Options) error {
 		all.Go(func() {
 			defer b.calls.Wait()
 			if errs[i] = b.run(ctx); errs[i] != nil {
-				fail(errs[i]) // its tools would run without decisions
+				fail(errs[i]) // tools of this conversation would run without decisions
 			}
 		})
 	}

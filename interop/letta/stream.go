@@ -19,17 +19,17 @@ import (
 type run struct {
 	*follower
 	id      string
-	seq     int64           // of the latest message; 0: not numbered
-	decoder message.Decoder // collects calls that come in fragments
+	seq     int64           // of the latest message; 0: messages have no numbers
+	decoder message.Decoder // joins fragments of calls
 	calls   gathered
-	stopped bool // by stop_reason
+	stopped bool // a stop_reason was received
 	act     bool // the model waits for the calls
-	over    bool // no more messages follow
+	over    bool // no more messages will arrive
 }
 
 type gathered struct{ calls []message.ToolCall }
 
-// add adds the calls of a message, except those without an id, which cannot be answered.
+// add adds the calls in a message. It ignores calls without an id, because they cannot be answered.
 func (g *gathered) add(frame []byte, d *message.Decoder) {
 	in, _ := d.Decode(frame)
 	for _, one := range in {
@@ -54,7 +54,7 @@ func (g *gathered) put(c message.ToolCall) {
 	g.calls = append(g.calls, c)
 }
 
-// resume requests the rest of the stream, or of the active run.
+// resume requests the rest of the stream or, without a run id, the stream of the active run.
 func (r *run) resume(ctx context.Context) (*http.Response, error) {
 	of, path := r.runtime(), "/v1/runs/"+url.PathEscape(r.id)+"/stream"
 	body := fields{"include_pings": true}
@@ -66,7 +66,7 @@ func (r *run) resume(ctx context.Context) (*http.Response, error) {
 	}
 	if r.seq > 0 {
 		body["starting_after"] = r.seq
-	} else { // from the beginning
+	} else { // the stream restarts at the beginning
 		r.decoder, r.calls = message.Decoder{}, gathered{}
 	}
 	return r.request(ctx, http.MethodPost, path, body)
@@ -88,7 +88,7 @@ func (r *run) follow(ctx context.Context, resp *http.Response) ([]message.ToolCa
 		r.Say(fmt.Sprintf("the message stream was lost (%v); asking for the rest", err))
 		if resp, err = r.resume(ctx); err != nil {
 			if isRejection(err) {
-				return nil, nil // pending calls are in the list
+				return nil, nil // pending calls are in the list of messages
 			}
 			return nil, err
 		}
@@ -99,13 +99,13 @@ func (r *run) follow(ctx context.Context, resp *http.Response) ([]message.ToolCa
 	return r.calls.calls, nil
 }
 
-// maxMessage bounds a message, in bytes. A call in fragments has at most 16 MiB.
+// maxMessage is the maximum size of a message, in bytes. A call in fragments has up to 16 MiB.
 const maxMessage = 32 << 20
 
 func (r *run) read(resp *http.Response) error {
 	defer resp.Body.Close()
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
-		r.over = true // a complete answer: pending calls are in the list
+		r.over = true // a complete answer; pending calls are in the list of messages
 		return nil
 	}
 	silent := time.AfterFunc(silentWithin, func() { resp.Body.Close() })
@@ -146,7 +146,7 @@ func (r *run) take(frame []byte) {
 		Message string `json:"message"`
 	}
 	if errors.Is(strict.Unmarshal(frame, &head), strict.ErrTwice) {
-		return // other data has no kind
+		return // not a message
 	}
 	if r.id == "" {
 		r.id = head.RunID
@@ -167,6 +167,6 @@ func (r *run) take(frame []byte) {
 		r.calls.add(frame, &r.decoder)
 	case "stop_reason":
 		r.stopped, r.act = true, head.Reason == "requires_approval" || head.Reason == "end_turn"
-		r.calls.add(frame, &r.decoder) // with those in fragments
+		r.calls.add(frame, &r.decoder) // including calls in fragments
 	}
 }

@@ -1,4 +1,4 @@
-// Package link keeps connections to a daemon and reconnects lost ones.
+// Package link keeps connections to a daemon, and replaces lost ones.
 package link
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// A Link has one connection for each key. It must be closed.
+// A Link has one connection per key. The caller must close it.
 type Link struct {
 	dial func(ctx context.Context, key string) (*client.Client, error)
 
@@ -19,12 +19,12 @@ type Link struct {
 	open map[string]*client.Client
 }
 
-// New returns a Link that dials when a connection is needed. The key is a role or a directory.
+// New returns a Link that dials when it needs a connection. Keys are chosen by callers: a role or a directory.
 func New(dial func(ctx context.Context, key string) (*client.Client, error)) *Link {
 	return &Link{dial: dial, open: make(map[string]*client.Client)}
 }
 
-// Get returns a connection that was open a moment ago.
+// Get returns the connection of a key. It dials if there is none or if it has ended.
 func (l *Link) Get(ctx context.Context, key string) (*client.Client, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,8 +45,8 @@ func (l *Link) Get(ctx context.Context, key string) (*client.Client, error) {
 	return c, nil
 }
 
-// Call makes a call over the connection of a key. It retries once with the same id if that is lost: the daemon runs a
-// call once. events is called before each try. The error is a *CallError.
+// Call makes a call over the connection of a key. If the connection is lost, it retries once with the same id, which
+// the daemon runs only once. events is called before each try. The error is a *CallError.
 func (l *Link) Call(ctx context.Context, key string, call client.Call, events func() client.Events) (ret message.ToolReturn, err error) {
 	sent, again := false, false
 	for range 2 {
@@ -70,11 +70,11 @@ func (l *Link) Call(ctx context.Context, key string, call client.Call, events fu
 	return ret, err
 }
 
-// A CallError is why a call has no return. Its text is for a model.
+// A CallError says why a call has no return. Its text is for a model.
 type CallError struct {
 	ID    string
 	Sent  bool // the daemon may have the call
-	Again bool // it may have had the call before the try that failed
+	Again bool // the daemon may have had the call before the last try
 	Err   error
 }
 
@@ -92,7 +92,6 @@ func (e *CallError) Error() string {
 // Unwrap returns Err.
 func (e *CallError) Unwrap() error { return e.Err }
 
-// Close closes the connections.
 func (l *Link) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

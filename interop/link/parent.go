@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// ErrParentEnded is the cause of the end of a context of WithParent.
+// ErrParentEnded is the cause when a context of WithParent ends because the parent process did.
 var ErrParentEnded = errors.New("the program that started this one has ended")
 
-// WithParent returns a context that ends with the parent process, which may leave stdin open.
+// WithParent returns a context that also ends when the parent process ends, which may leave stdin open.
 func WithParent(ctx context.Context) context.Context {
 	ctx, end := context.WithCancelCause(ctx)
 	parent := os.Getppid()
-	// Ends with ctx, or this process.
+	// Ends with ctx or with the parent.
 	go func() {
 		tick := time.NewTicker(time.Second)
 		defer tick.Stop()

@@ -18,18 +18,18 @@ import (
 type call struct {
 	server *server
 	client.Call
-	form  bool           // the client can show a form to its user
-	url   bool           // it can send its user to a page
-	asked chan *question // receives the question about the call, once
-	quit  chan string    // why it must end; capacity 1
+	form  bool           // the client can show forms
+	url   bool           // the client can open URLs
+	asked chan *question // receives the approval request of the call, at most one
+	quit  chan string    // reason to end the call; capacity 1
 	done  chan struct{}  // closed when the call has ended
 	ret   message.ToolReturn
-	err   error // there is no return. ret and err are set before done is closed
+	err   error // why there is no return; ret and err are set before done is closed
 
-	now  atomic.Value // string: for the waiting person
-	page atomic.Value // string: key of the question whose page the user visits
+	now  atomic.Value // string: state of the call, shown while waiting
+	page atomic.Value // string: key of the request whose page the user was sent to
 
-	questions sync.WaitGroup // openQuestions
+	questions sync.WaitGroup // goroutines of openQuestions
 }
 
 func (s *server) handle(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -81,17 +81,17 @@ func (c *call) run() {
 		return
 	case reason := <-c.quit:
 		if !c.stop(reason) {
-			finished() // without a connection: the daemon ends the call if no one reconnects
+			finished() // without a connection the daemon ends the call after limits.linger
 		}
 	}
 	<-made
 }
 
-// cancel makes the call end soon. It does not wait.
+// cancel asks for the end of the call. It does not wait.
 func (c *call) cancel(reason string) {
 	select {
 	case c.quit <- reason:
-	default: // it is ending already
+	default: // the call already ends
 	}
 }
 
@@ -174,7 +174,7 @@ func (c *call) progress(ctx context.Context, req *mcp.CallToolRequest, since tim
 	if token == nil {
 		return
 	}
-	// A lost one does no harm.
+	// Losing a notification does no harm.
 	req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: since.Seconds(), Message: c.now.Load().(string)})
 }
 

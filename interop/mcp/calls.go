@@ -7,7 +7,7 @@ import (
 
 const maxCalls = 64
 
-// calls are the unfinished calls. A client may ask its user about one and repeat the request with the answer and a key.
+// calls are the unfinished calls. A client may ask its user about one, and repeat the request with answer and key.
 type calls struct {
 	running sync.WaitGroup
 
@@ -15,7 +15,7 @@ type calls struct {
 	closed bool
 	all    map[*call]struct{}
 	held   map[string]waiting // by key
-	ended  []string           // keys of ended calls, the oldest first
+	ended  []string           // keys of ended calls, oldest first
 }
 
 type waiting struct {
@@ -40,8 +40,8 @@ func (s *calls) enter(c *call) error {
 	return nil
 }
 
-// leave keeps the keys of an ended call for a while: a client may repeat its request after others
-// have answered.
+// leave removes an ended call. It keeps the latest keys, because a client may repeat its request although others have
+// answered.
 func (s *calls) leave(c *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,31 +14,31 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// HTTPOptions configure a Handler.
+// HTTPOptions configures a Handler.
 type HTTPOptions struct {
-	// Dial connects with the token of the caller.
+	// Dial connects to the daemon with the token of the caller.
 	Dial func(ctx context.Context, p Caller) (*client.Client, error)
-	// JoinFor calls asked with the questions that mine accepts until leave is called. They are answered on their pages.
+	// JoinFor makes asked receive the approval requests that mine accepts, until leave is called. Pages take answers.
 	JoinFor joinFor
 	MaxBody int64         // bytes of a request
-	Linger  time.Duration // of shared state after the last request
-	Options               // without Dial
+	Linger  time.Duration // how long shared state is kept after the last request
+	Options               // Dial is ignored
 }
 
 type joinFor = func(mine func(message.ApprovalRequest) bool, asked func(message.ApprovalRequest)) (leave func())
 
-// Caller is a client according to its token.
+// Caller is the client that a token identifies.
 type Caller struct {
-	Token   string // its name
+	Token   string // name of the token
 	Secret  string
-	Decides bool   // the token may decide on calls, so a form counts
-	Dir     string // selects the workspace, see client.Options
+	Decides bool   // the token may decide on calls, so forms can be used
+	Dir     string // selects the workspace; see client.Options
 }
 
 const sessionIdle = 2 * time.Hour
 
-// A Handler answers clients over streamable HTTP. Clients up to 2025-11-25 have sessions. Since 2026-07-28 requests are
-// independent, and those of one token share a server. A lost request cancels its call.
+// A Handler serves clients over streamable HTTP. In protocol versions up to 2025-11-25 clients have sessions. From
+// 2026-07-28 on requests are independent, and those with one token share a server. A lost request cancels its call.
 type Handler struct {
 	options  HTTPOptions
 	entry    http.Handler
@@ -58,12 +58,12 @@ type Handler struct {
 
 type common struct{ token, dir string }
 
-// NewHandler returns a Handler that must be closed.
+// NewHandler returns a Handler. The caller must call Close.
 func NewHandler(o HTTPOptions) *Handler {
 	h := &Handler{
 		options: o, lasting: map[string]*server{}, common: map[common]*server{}, servers: map[*server]struct{}{}, ended: make(chan struct{}),
 	}
-	// The caller has checked Host and Origin.
+	// The caller has already checked Host and Origin.
 	settings := mcp.StreamableHTTPOptions{DisableLocalhostProtection: true, MaxRequestBodyBytes: o.MaxBody, SessionTimeout: sessionIdle}
 	h.sessions = mcp.NewStreamableHTTPHandler(serverOf, &settings)
 	settings.Stateless = true
@@ -84,7 +84,7 @@ func serverOf(r *http.Request) *mcp.Server {
 	return nil
 }
 
-// identify names the owner of the token, which has been checked: no one else may use a session.
+// identify returns the name of the verified token as user, so that other tokens cannot use the session.
 func identify(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
 	p, ok := ctx.Value(callerKey{}).(Caller)
 	if !ok {
@@ -95,7 +95,7 @@ func identify(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, 
 
 const goneKey = "gone"
 
-// lost returns a channel that is closed with the HTTP request; nil over stdio.
+// lost returns a channel that is closed when the HTTP request ends, or nil over stdio.
 func lost(req mcp.Request) <-chan struct{} {
 	extra := req.GetExtra()
 	if extra == nil || extra.TokenInfo == nil {
@@ -105,7 +105,7 @@ func lost(req mcp.Request) <-chan struct{} {
 	return gone
 }
 
-// Serve answers a request.
+// Serve answers a request of the client that p identifies. After Close it answers 503.
 func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, p Caller) {
 	h.mu.Lock()
 	if h.closed {
@@ -172,7 +172,7 @@ func (h *Handler) serveFirst(w http.ResponseWriter, r *http.Request, p Caller) {
 		s.session = session
 		h.lasting[session.ID()] = s
 		h.mu.Unlock()
-		// Ends with the session, which its client, its idleness or Close ends.
+		// Ends with the session, which the client, a timeout or Close ends.
 		h.under.Go(func() {
 			_ = session.Wait()
 			h.drop(s)
@@ -182,7 +182,7 @@ func (h *Handler) serveFirst(w http.ResponseWriter, r *http.Request, p Caller) {
 	h.drop(s) // no session
 }
 
-// look ends the calls of a session that its client ends, or whose token was replaced.
+// look ends a session's calls if the client ends the session, or if the token was replaced.
 func (h *Handler) look(id string, p Caller, method string) {
 	h.mu.Lock()
 	s := h.lasting[id]
@@ -209,7 +209,7 @@ func (h *Handler) serveAlone(w http.ResponseWriter, r *http.Request, p Caller) {
 	h.alone.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), serverKey{}, s)))
 }
 
-// shared returns the server of a token's requests. The caller leaves it.
+// shared returns the server for the requests of a token. The caller must call leave.
 func (h *Handler) shared(ctx context.Context, p Caller) (*server, error) {
 	if s := h.join(p); s != nil {
 		return s, nil
@@ -250,7 +250,7 @@ func (h *Handler) leave(s *server) {
 	}
 }
 
-// retire ends a server without requests and calls. A client may continue one of its calls with another request.
+// retire closes a server that has no requests. It waits for calls, which a client may continue with another request.
 func (h *Handler) retire(s *server) {
 	h.mu.Lock()
 	_, open := h.servers[s]
@@ -282,11 +282,11 @@ func (h *Handler) drop(s *server) {
 	s.close()
 }
 
-// Close cancels all calls, ends the sessions, and waits for the requests until ctx ends: some
-// may wait for a client that does not read.
+// Close cancels all calls, ends the sessions, and waits for requests until ctx ends, because some clients may not
+// read.
 func (h *Handler) Close(ctx context.Context) {
 	h.ending.Do(func() {
-		// Ends when the connections of all clients have.
+		// Ends when the connections of all clients have ended.
 		go func() {
 			defer close(h.ended)
 			h.end()

@@ -12,24 +12,23 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// mostLine is how long a line of a client may be, in bytes. A daemon refuses shorter frames.
+// mostLine is the maximum length of a line, in bytes. The daemon's limit for frames is lower.
 const mostLine = 16 << 20
 
-// lines reads a client's messages, one a line. It answers a line that is no message with an error
-// of JSON-RPC and leaves it out, where the SDK would end the session. For one reader.
+// lines reads one message per line. The SDK would end the session on an invalid line; lines answers it with a JSON-RPC
+// error and skips it. It is not safe for concurrent use.
 type lines struct {
 	io.Closer
 	in   *bufio.Reader
 	out  io.Writer
-	rest []byte // of a message
-	err  error  // after rest
+	rest []byte // unread part of a message
+	err  error  // returned after rest
 }
 
 func newLines(in io.ReadCloser, out io.Writer) *lines {
 	return &lines{Closer: in, in: bufio.NewReaderSize(in, 64<<10), out: out}
 }
 
-// Read implements io.Reader.
 func (l *lines) Read(p []byte) (int, error) {
 	for len(l.rest) == 0 && l.err == nil {
 		var line []byte
@@ -51,7 +50,7 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads a line, of which it keeps mostLine bytes and one more.
+// next reads a line. It returns up to mostLine+1 bytes of it.
 func (l *lines) next() (line []byte, err error) {
 	for {
 		part, err := l.in.ReadSlice('\n')
@@ -63,7 +62,7 @@ func (l *lines) next() (line []byte, err error) {
 	}
 }
 
-// check returns why a line is no message.
+// check returns an error if a line is not a message.
 func check(line []byte) error {
 	trimmed := bytes.TrimSpace(line)
 	switch {
@@ -84,7 +83,7 @@ func refusal(code int64, format string, args ...any) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// refuse answers a line, with its id if it has one that an answer may have.
+// refuse answers a line with an error, and with the line's id if that is valid.
 func (l *lines) refuse(line []byte, err error) {
 	answer := struct {
 		Version string          `json:"jsonrpc"`
@@ -102,11 +101,10 @@ func (l *lines) refuse(line []byte, err error) {
 		_, err = l.out.Write(append(text, '\n'))
 	}
 	if l.err == nil {
-		l.err = err // the client cannot be answered
+		l.err = err // the client cannot receive answers
 	}
 }
 
-// isID reports whether an id is a string or a number.
 func isID(id json.RawMessage) bool {
 	if len(id) == 0 {
 		return false
@@ -115,14 +113,13 @@ func isID(id json.RawMessage) bool {
 	return id[0] == '"' || id[0] == '-' || isDigit
 }
 
-// sharedWriter is for concurrent use, one message a Write.
+// sharedWriter serializes writes of whole messages.
 type sharedWriter struct {
 	io.Closer
 	mu sync.Mutex
 	to io.Writer
 }
 
-// Write implements io.Writer.
 func (w *sharedWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,5 +1,5 @@
 // Package mcp lets clients of the Model Context Protocol (https://modelcontextprotocol.io, versions 2025-11-25 and
-// 2026-07-28) run tools through a daemon. If it does not answer, nothing runs.
+// 2026-07-28) run tools through a daemon. If the daemon does not answer, nothing runs.
 package mcp
 
 import (
@@ -15,23 +15,23 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Options configure the connection to the daemon.
+// Options configures the connection to the daemon.
 type Options struct {
-	// Dial connects with a token that has the role.
+	// Dial connects to the daemon with a token for a role.
 	Dial func(ctx context.Context, role string) (*client.Client, error)
-	// Question describes a call to a person.
+	// Question returns an approval request as text for a person.
 	Question func(message.ApprovalRequest) string
-	// Page returns the page of an approval; may be nil.
+	// Page returns the URL of an approval request's page. It may be nil.
 	Page    func(approvalID string) string
-	Version string // of toold
-	// Fault receives the value of a panic and returns the text for the client.
+	Version string // version of toold
+	// Fault is called with the value of a panic. It returns the text for the client.
 	Fault func(panicked any) string
 }
 
 const instructions = "These tools work on the user's machine, in a sandbox and under a policy. " +
 	"A result that begins with the reason of a refusal is final: do not try to get around it; say what you wanted to do and let the user decide."
 
-// Serve answers one client, one JSON object a line, until in or ctx ends. It cancels running calls and waits for them.
+// Serve serves one client, one message per line, until in or ctx ends. It then cancels all calls and waits for them.
 func Serve(ctx context.Context, o Options, in io.ReadCloser, out io.WriteCloser) error {
 	s, err := newServer(ctx, o)
 	if err != nil {
@@ -40,7 +40,7 @@ func Serve(ctx context.Context, o Options, in io.ReadCloser, out io.WriteCloser)
 	defer s.close()
 	served := make(chan error, 1)
 	to := &sharedWriter{Closer: out, to: out}
-	// Ends with in, for which no one waits after ctx: the client may never answer.
+	// Ends with in. After ctx ends nothing waits for it, because the client may never answer.
 	go func() {
 		served <- s.mcp.Run(ctx, &mcp.IOTransport{Reader: newLines(in, to), Writer: to, MaxLineLength: -1})
 	}()
@@ -58,17 +58,17 @@ type server struct {
 	link    *link.Link
 	calls   calls
 
-	conversation string // of all calls
+	conversation string // conversation id of all calls
 
-	over    chan struct{} // closed to end all its requests
+	over    chan struct{} // closed to end all requests
 	endOnce sync.Once
 
-	// Over HTTP:
+	// Only over HTTP:
 	caller  Caller
 	joinFor joinFor
-	shared  bool               // by the requests of a token
-	session *mcp.ServerSession // the only one; guarded by Handler.mu
-	users   int                // requests of a shared one; guarded by Handler.mu
+	shared  bool               // shared by all requests with a token
+	session *mcp.ServerSession // the only session; guarded by Handler.mu
+	users   int                // running requests if shared; guarded by Handler.mu
 }
 
 func newServer(ctx context.Context, o Options) (*server, error) {
@@ -93,7 +93,7 @@ func newServer(ctx context.Context, o Options) (*server, error) {
 	return s, nil
 }
 
-// bound ends a request with the server and with its HTTP request. A panic does not end the daemon.
+// bound ends a request when the server or the HTTP request ends. It turns a panic into an error.
 func (s *server) bound(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (r mcp.Result, err error) {
 		defer func() {
@@ -131,7 +131,7 @@ func (s *server) close() {
 	s.link.Close()
 }
 
-// hints are only for display.
+// hints returns annotations, which clients use only for display.
 func hints(tool string) *mcp.ToolAnnotations {
 	no := false
 	switch tool {

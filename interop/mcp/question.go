@@ -14,14 +14,14 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// A question is a call that awaits approval. It is answered on its page if person is nil.
+// A question is the approval request of a call. If person is nil, it is answered on its page.
 type question struct {
 	message.ApprovalRequest
 	person *client.Client
 }
 
-// openQuestions passes on the question until ctx ends. It connects before the call is made: approvers who join later
-// are not asked. If the client cannot ask its user, or no token may answer, others are asked.
+// openQuestions passes the call's approval request to ask, until ctx ends. It must run before the call is made,
+// because later approvers do not receive it. If the client cannot ask its user, or no token may answer, others decide.
 func (c *call) openQuestions(ctx context.Context) {
 	if !c.form && !c.url {
 		return
@@ -30,7 +30,7 @@ func (c *call) openQuestions(ctx context.Context) {
 	pass := func(q *question) {
 		select {
 		case c.asked <- q:
-		default: // passed on before
+		default: // already passed
 		}
 	}
 	person, err := c.server.link.Get(ctx, "approver")
@@ -55,31 +55,31 @@ func (c *call) openQuestions(ctx context.Context) {
 	}
 }
 
-// asks reports whether a client can show a form to its user, or send the user to a page.
+// asks reports whether a client can show a form to its user, or open a URL.
 func asks(s *mcp.ServerSession) (form, url bool) {
 	p := s.InitializeParams()
 	if p == nil || p.Capabilities == nil || p.Capabilities.Elicitation == nil {
 		return false, false
 	}
 	e := p.Capabilities.Elicitation
-	return e.Form != nil || e.URL == nil, e.URL != nil // neither: before there were URLs
+	return e.Form != nil || e.URL == nil, e.URL != nil // neither is set in versions before URLs
 }
 
 const (
-	approvalKey  = "approval" // of the one input request
+	approvalKey  = "approval" // key of the only input request
 	allowOnce    = "allow once"
 	allowSession = "allow in this conversation"
 	deny         = "deny"
 )
 
-// ask returns the result that makes the client ask its user; nil if the call has ended.
+// ask returns the result that makes the client ask its user, or nil if the call no longer waits.
 func (c *call) ask(ctx context.Context, q *question, s *mcp.ServerSession) *mcp.CallToolResult {
 	key := rand.Text()
 	if !c.server.calls.hold(key, waiting{c, q}) {
-		return nil // answered elsewhere, or timed out
+		return nil // decided by others, or expired
 	}
 	if !repeats(s) {
-		// The request lasts until it is answered; cancelling it cancels the call.
+		// The request lasts until it is answered. Its end cancels the call.
 		context.AfterFunc(ctx, func() {
 			if _, waits := c.server.calls.take(key); waits {
 				c.cancel("the client has cancelled it")
@@ -95,7 +95,7 @@ func (c *call) ask(ctx context.Context, q *question, s *mcp.ServerSession) *mcp.
 	return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{approvalKey: question}, RequestState: key}
 }
 
-// atPage reports whether the question is answered on its page: the token may not decide, or the client shows no forms.
+// atPage reports whether the user answers on a page: the token may not decide, or the client shows no forms.
 func (c *call) atPage(q *question) bool {
 	byForm := q.person != nil && c.form
 	return c.url && c.server.options.Page != nil && !byForm
@@ -110,13 +110,13 @@ func (c *call) notifyComplete(ctx context.Context, s *mcp.ServerSession) {
 // requestsAlone is the first version of the protocol without sessions.
 const requestsAlone = "2026-07-28"
 
-// repeats reports whether the client sends its request again with the answer.
+// repeats reports whether the client repeats its request with the answer.
 func repeats(s *mcp.ServerSession) bool {
 	p := s.InitializeParams()
 	return p == nil || p.ProtocolVersion >= requestsAlone
 }
 
-// form is what the user fills in. Requests that several programs share have no conversation.
+// form returns the schema of the form for an approval. Independent requests have no conversation to remember it in.
 func (s *server) form(r message.ApprovalRequest) json.RawMessage {
 	choices := []string{allowOnce, deny}
 	if !s.shared && r.Remembers("conversation") {
@@ -132,8 +132,8 @@ func (s *server) form(r message.ApprovalRequest) json.RawMessage {
 	return text
 }
 
-// resumed passes the user's answer on and returns the call, or nil for a new one. A key is valid once, for the same
-// call.
+// resumed passes on the user's answer and returns the call, or nil for a new request. A key is valid once, and only
+// for the same call.
 func (s *server) resumed(ctx context.Context, req *mcp.CallToolRequest) (*call, error) {
 	if req.Params.RequestState == "" {
 		return nil, nil
@@ -152,11 +152,11 @@ func (s *server) resumed(ctx context.Context, req *mcp.CallToolRequest) (*call, 
 		w.answer(ctx, decision(given))
 	case given == nil || given.Action != "accept":
 		w.cancel("the user did not go to the page of the question")
-	} // the answer comes from the page
+	} // the page delivers the answer
 	return w.call, nil
 }
 
-// decision takes anything but a clear yes for a no.
+// decision returns a denial for anything but a clear approval.
 func decision(given *mcp.ElicitResult) client.Decision {
 	d := client.Decision{Reason: "the question was dismissed"}
 	if given == nil || given.Action == "cancel" {
@@ -173,7 +173,7 @@ func decision(given *mcp.ElicitResult) client.Decision {
 	return d
 }
 
-// answer passes the decision on. If that fails, the call waits for other people, or for its deadline.
+// answer sends the decision to the daemon. If that fails, the call still awaits approval by others or its deadline.
 func (w waiting) answer(ctx context.Context, d client.Decision) {
 	if w.person == nil {
 		w.cancel(d.Reason)

@@ -13,13 +13,13 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// Case is a call and its expected decision, one line of a file. Expect or MustNot is set.
+// Case is a call and its expected decision: one line of a file. Either Expect or MustNot is set.
 type Case struct {
 	ID        string          `json:"id"`
-	Policy    string          `json:"policy"` // below the directory of the cases
+	Policy    string          `json:"policy"` // relative to the directory of the cases
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
-	Command   string          `json:"command"` // instead of tool and arguments
+	Command   string          `json:"command"` // a bash command, instead of tool and arguments
 	Dir       string          `json:"cwd"`
 	Expect    string          `json:"expect"`
 	MustNot   []string        `json:"must_not"`
@@ -31,7 +31,7 @@ type Case struct {
 	Verified string `json:"verified"`
 }
 
-// ReadCase reads one line strictly: a misspelt key would expect nothing.
+// ReadCase reads one line. It rejects unknown keys, because a misspelled key would make a case expect nothing.
 func ReadCase(line []byte) (Case, error) {
 	var c Case
 	dec := json.NewDecoder(bytes.NewReader(line))
@@ -73,7 +73,7 @@ func (c *Case) complete() error {
 	return err
 }
 
-// Failure returns how the decision differs from the expected one, or "". A refused call counts as denied.
+// Failure returns how the decision differs from the expected one, or "". A call with invalid arguments is denied.
 func (c *Case) Failure(j *Judge) string {
 	d := policy.Decision{Action: policy.Deny, Reason: "the call is refused before the policy sees it"}
 	effects, err := j.Effects(c.Tool, c.Arguments)
@@ -90,7 +90,7 @@ func (c *Case) Failure(j *Judge) string {
 	return fmt.Sprintf("got %s, want %s: %s [%s]", got, want, d.Reason, d.Rule)
 }
 
-// Examples tests each example in a policy file separately. The error concerns the file without them.
+// Examples tests each example in a policy file separately. The error is that of the file without examples.
 func Examples(o policy.Options, f policy.File) (passed int, failures []string, err error) {
 	bare := f
 	bare.Commands = slices.Clone(f.Commands)

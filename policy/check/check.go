@@ -1,5 +1,5 @@
-// Package check tests policies: it finds rules with unexpected effects and what must change for a call to be allowed,
-// replays recorded calls, and proposes rules. It verifies every result with the policy, and runs and writes nothing.
+// Package check tests policies: it finds rules with unexpected effects and the changes that would allow a call,
+// replays recorded calls, and proposes rules. It verifies every result with the policy. It runs and writes nothing.
 package check
 
 import (
@@ -8,10 +8,10 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// Judge decides calls of a client under one policy, and under changes of it.
+// Judge decides on calls of a client under a policy, and under changes to the policy.
 type Judge struct {
 	Policy *policy.Policy
-	// Effects returns what a call of a tool does.
+	// Effects returns the effects of a call.
 	Effects func(tool string, arguments json.RawMessage) ([]policy.Effect, error)
 
 	Client, Agent string
@@ -32,7 +32,7 @@ func (j *Judge) script(text string) ([]policy.Effect, error) {
 
 func (j *Judge) rules(p *policy.Policy) *policy.Policy { return p.For(j.Client, j.Agent) }
 
-// With applies the changes to the user's file. An error means that the result is no policy.
+// With returns a Judge with changes to the user's file. An error means that the result is not a valid policy.
 func (j *Judge) With(changes ...policy.Change) (*Judge, error) {
 	next, user := *j, j.Policy.User()
 	name := user.Name

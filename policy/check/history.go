@@ -11,24 +11,24 @@ import (
 // Event is one recorded call.
 type Event struct {
 	ID, Client, Agent string
-	Hash              string // of tool and arguments: calls with the same hash are equal
+	Hash              string // of tool and arguments; calls with the same hash are equal
 	Text              string
 	At                time.Time
 
-	ByPerson bool // possibly beforehand
+	ByPerson bool // decided by a person, possibly before the request
 	Allowed  bool
 	Altered  bool // ran with an escalation or other arguments
 	Worked   bool // ran and did not fail
 }
 
-// Past is a recorded call, possibly made several times.
+// Past is a recorded call that may have been made several times.
 type Past struct {
-	Event    // the latest decided by a person, else the latest
+	Event    // the latest one decided by a person, otherwise the latest one
 	Effects  []policy.Effect
-	Count    int       // how often it was made
-	Approved int       // how often a person approved it and it worked
-	Last     time.Time // the latest of those
-	Refused  bool      // a person refused it after that
+	Count    int       // number of calls
+	Approved int       // number of calls that a person approved and that succeeded
+	Last     time.Time // time of the latest of those
+	Refused  bool      // a person refused a later one
 }
 
 // History contains recorded calls. The zero value is empty.
@@ -37,7 +37,7 @@ type History struct {
 	index map[string]int
 }
 
-// Add adds a call in order of time. It skips a new one if effects fails: the call cannot be judged.
+// Add adds a call. Calls must be added in order of time. A new call is skipped if effects returns an error.
 func (h *History) Add(e Event, effects func() ([]policy.Effect, error)) {
 	i, known := h.index[e.Hash]
 	if !known {
@@ -65,7 +65,7 @@ func (h *History) Add(e Event, effects func() ([]policy.Effect, error)) {
 	}
 }
 
-// Difference is a recorded call with another decision under another policy.
+// Difference is a recorded call that another policy decides differently.
 type Difference struct {
 	Call   string        `json:"tool_call_id"`
 	Text   string        `json:"call"`
@@ -91,12 +91,12 @@ func (c Past) decidedBy(p *policy.Policy) policy.Decision {
 	return p.For(c.Client, c.Agent).Decide(c.Effects)
 }
 
-// everyday are commands by which policies are compared, one a line.
+// everyday lists common commands with which policies are compared, one per line.
 //
 //go:embed everyday.txt
 var everyday string
 
-// Shift is an everyday command with different decisions under two policies.
+// Shift is an everyday command that another policy decides differently.
 type Shift struct {
 	Command string        `json:"command"`
 	Before  policy.Action `json:"before"`

@@ -47,8 +47,8 @@ func (j *Judge) Lint() []*policy.Fault {
 	return faults
 }
 
-// warn records a problem of a rule. subject replaces {} in the problem. Problems that differ only in
-// the subject are one warning, which lists the subjects.
+// warn records a problem of a rule; subject replaces {} in it. Problems that differ only in the subject become one
+// warning that lists the subjects.
 func (l *linter) warn(r policy.Rule, value, subject, problem string) {
 	l.note(policy.Fault{File: l.Policy.User().Name, Line: r.Line, Rule: r.ID, Value: value, Problem: problem}, subject)
 }
@@ -65,8 +65,8 @@ func (l *linter) note(fault policy.Fault, subject string) {
 	l.findings = append(l.findings, &oddity{fault, []string{subject}})
 }
 
-// warnIfOverruled decides an effect that the rule names, and warns if the decision is stricter than the
-// rule's action.
+// warnIfOverruled decides on an effect that the rule names, and warns if the decision is stricter than the rule's
+// action.
 func (l *linter) warnIfOverruled(r policy.Rule, value, sample string, e policy.Effect) {
 	subject := fmt.Sprintf("%q", sample)
 	switch d := l.Decide([]policy.Effect{e}); {
@@ -140,7 +140,6 @@ func (l *linter) lintHosts(r policy.Rule) {
 
 func firstOf[T any](list []T, otherwise T) T { return append(slices.Clip(list), otherwise)[0] }
 
-// warnUnknown warns of words that are not in a list.
 func (l *linter) warnUnknown(r policy.Rule, what string, fold func(string) string, words []string, list string) {
 	for _, word := range words {
 		if !programs.IsField(list, fold(word)) {

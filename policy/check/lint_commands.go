@@ -63,7 +63,7 @@ func (l *linter) sample(r policy.Rule, pattern, sample, second string) {
 	}
 }
 
-// misspelled returns the program that is probably meant instead of one that is not installed, or "".
+// misspelled returns the program probably meant by a name that is not installed, or "".
 func misspelled(name string) string {
 	if _, err := exec.LookPath(name); err == nil {
 		return ""
@@ -71,7 +71,7 @@ func misspelled(name string) string {
 	return programs.Find(name).Near()
 }
 
-// judged reports whether an allow rule may omit the program's flags.
+// judged reports whether an allow rule may leave the program's flags to the analysis.
 func judged(name string) bool { return programs.Find(name).Judged() || strings.Contains(name, "/") }
 
 func (l *linter) seen(command string) (programs []string) {

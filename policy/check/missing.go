@@ -9,10 +9,10 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// Missing is what must change before a call is allowed.
+// Missing lists what must change before a call is allowed.
 type Missing struct {
-	Obstacles []policy.Obstacle // none: it is allowed
-	// Proved reports that the call was allowed with the changes.
+	Obstacles []policy.Obstacle // empty if the call is allowed
+	// Proved: the policy with these changes allows the call.
 	Proved bool
 }
 
@@ -94,18 +94,18 @@ func (m Missing) String(user string) string {
 	return text
 }
 
-// Explanation is a decision, and what would change it to allow.
+// Explanation is a decision with the changes that would allow the call.
 type Explanation struct {
 	policy.Decision
-	Change  string      `json:"change,omitempty"` // Needs in one line
+	Change  string      `json:"change,omitempty"` // Needs as one line
 	Needs   []string    `json:"needs,omitempty"`
-	Proved  bool        `json:"proved,omitempty"` // the call was allowed with them
+	Proved  bool        `json:"proved,omitempty"` // the changed policy allows the call
 	Barred  string      `json:"barred,omitempty"` // why no change helps
 	Effects []Explained `json:"effects"`
 	Loosens bool        `json:"-"` // Change removes a protection
 }
 
-// Explained is one effect and its own decision.
+// Explained is one effect with its own decision.
 type Explained struct {
 	Kind   string        `json:"kind"`
 	Text   string        `json:"text"`
@@ -115,7 +115,7 @@ type Explained struct {
 	At     string        `json:"source"`
 }
 
-// Explain judges a call, and each of its effects.
+// Explain decides on a call, and on each of its effects.
 func (j *Judge) Explain(tool string, arguments json.RawMessage) (Explanation, error) {
 	effects, err := j.Effects(tool, arguments)
 	if err != nil {

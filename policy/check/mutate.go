@@ -9,7 +9,7 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// mutations returns other spellings of a command with the same effect.
+// mutations returns other spellings of a command that have the same effects.
 func mutations(words []string) (list []string) {
 	add := func(words ...string) {
 		if text := strings.TrimSpace(strings.Join(words, " ")); !slices.Contains(list, text) {
@@ -56,7 +56,7 @@ func mutations(words []string) (list []string) {
 
 const longFlags = " go gofmt find java javac terraform tofu openssl gcc cc g++ clang make "
 
-// bundles returns flags apart or reversed, and the value of a long flag apart.
+// bundles returns bundled flags split or reversed, or a long flag split from its value.
 func bundles(w string) (list [][]string) {
 	name, value, valued := strings.Cut(w, "=")
 	switch {
@@ -72,7 +72,7 @@ func bundles(w string) (list [][]string) {
 	return [][]string{apart, {"-" + strings.Join(turned, "")}}
 }
 
-// intruders returns commands that a final wildcard matches by mistake: with another value of a flag, or with a refspec.
+// intruders returns commands that a final wildcard matches by mistake: with another value of a flag, or a refspec.
 func intruders(pattern string, words []string) (list []string) {
 	add := func(words ...string) { list = append(list, strings.Join(words, " ")) }
 	c := programs.Parse(programs.Words(words))
@@ -93,7 +93,7 @@ func intruders(pattern string, words []string) (list []string) {
 }
 
 func (l *linter) slips(r policy.Rule, pattern string, words []string) {
-	r.PermitFlags = nil // intended
+	r.PermitFlags = nil // the author meant them
 	alone := l.alone(r, policy.Ask)
 	if alone == nil {
 		return
@@ -105,7 +105,6 @@ func (l *linter) slips(r policy.Rule, pattern string, words []string) {
 	}
 }
 
-// alone returns a policy of one rule and a default for commands; nil if it is invalid.
 func (l *linter) alone(r policy.Rule, commands policy.Action) *policy.Policy {
 	open := policy.Defaults{Bash: commands, Read: policy.Allow, Write: policy.Allow, Net: policy.Allow, Unanalysable: policy.Ask, UnknownRead: policy.Allow, UnknownWrite: policy.Allow, UnknownEnv: policy.Allow}
 	r.Match, r.NotMatch = nil, nil
@@ -116,7 +115,7 @@ func (l *linter) alone(r policy.Rule, commands policy.Action) *policy.Policy {
 	return p
 }
 
-// mutate warns about spellings of a sample that pass an ask or deny rule, and about intruders of an allow rule.
+// mutate warns of spellings of a sample that an ask or deny rule misses, and of intruders of an allow rule.
 func (l *linter) mutate(r policy.Rule, pattern, sample string) {
 	words := strings.Fields(sample)
 	if len(r.Dirs) > 0 || len(r.Except) > 0 || len(words) == 0 {
@@ -148,7 +147,7 @@ func (l *linter) stops(p *policy.Policy, script string) bool {
 
 const maxSamples = 32
 
-// samples returns commands that a pattern without quotes matches.
+// samples returns commands that a pattern matches, or nil if it contains quotes.
 func samples(pattern string) []string {
 	if strings.ContainsAny(pattern, `'"\`) {
 		return nil
@@ -168,7 +167,7 @@ func samples(pattern string) []string {
 		list = next[:min(len(next), maxSamples)]
 	}
 	if list[0] == "" {
-		return nil // for any program
+		return nil // the pattern matches any program
 	}
 	return list
 }

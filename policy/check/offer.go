@@ -10,19 +10,19 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// Offer is a way to remember a yes in the user's policy file. The call was allowed with its changes.
+// Offer is a way to remember an approval in the user's policy file. The changed policy allows the call.
 type Offer struct {
-	Scope   string // "command", "prefix": all with the same beginning, or "rule": a person's
+	Scope   string // "command", "prefix" (the same first words), or "rule" (a person's pattern)
 	Covers  []string
 	Changes []policy.Change
 
-	Allows  []Past   // other calls that it would have allowed
-	Refused []Past   // by a person, of those
+	Allows  []Past   // other recorded calls that it would allow
+	Refused []Past   // other recorded calls that it would allow although a person refused them
 	Not     []string // similar commands that it does not allow
 }
 
-// Offers returns the ways to remember a yes to a call. There is none if a rule asks every time, a
-// built-in rule or another file asks, or no rule can name what the call does.
+// Offers returns the ways to remember the approval of a call. There are none if a rule asks every time, if a built-in
+// rule or another file asks, or if no rule can name the effects.
 func (j *Judge) Offers(effects []policy.Effect, h *History) (list []Offer) {
 	needs, err := j.needs(effects)
 	if err != nil {
@@ -41,8 +41,8 @@ func (j *Judge) Offers(effects []policy.Effect, h *History) (list []Offer) {
 	return list
 }
 
-// Offer returns the way to remember a yes by a person's pattern of commands. The error is why it does
-// not allow the call.
+// Offer returns the way to remember an approval by a person's command pattern. The error says why the pattern does not
+// allow the call.
 func (j *Judge) Offer(pattern string, effects []policy.Effect, h *History) (Offer, error) {
 	needs, err := j.needs(effects)
 	if err != nil {
@@ -83,7 +83,7 @@ func (j *Judge) needs(effects []policy.Effect) ([]policy.Obstacle, error) {
 	return m.Obstacles, nil
 }
 
-// broad returns why a change allows more than the call.
+// broad returns why a change would allow more than the call, or nil.
 func broad(o policy.Obstacle) error {
 	c := o.Change
 	switch {
@@ -117,7 +117,7 @@ func covering(n policy.Obstacle, scope, pattern string) policy.Change {
 
 const maxPrefix = 3
 
-// prefix returns "" for programs that run their arguments.
+// prefix returns the pattern for commands that begin alike, or "" for programs that run their arguments.
 func prefix(argv []policy.Word) string {
 	if len(argv) == 0 || programs.Find(argv[0].Text).RunsAnything() {
 		return ""

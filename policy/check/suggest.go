@@ -11,21 +11,21 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// Proposal is one rule or variable that answers questions to which people said yes.
+// Proposal is one rule or variable that makes approvals of recorded calls unnecessary.
 type Proposal struct {
 	Change policy.Change
 
-	Approved int       // how often a person approved the calls
-	Last     time.Time // the latest of those
-	Saves    []Past    // calls that all proposals together allow
+	Approved int       // number of approvals by a person
+	Last     time.Time // time of the latest one
+	Saves    []Past    // approved calls that need no approval with all proposals
 	Also     []Past    // other calls with an effect that it allows
 	RunsCode bool      // the command runs files that calls may change
 
-	words []string // of a command: literal, or "*"
+	words []string // of a command: literal words and "*"
 }
 
-// Suggest returns the narrowest rules that would have saved questions about approved calls, most approvals first.
-// Failed and refused calls propose nothing. Each proposal was tested.
+// Suggest returns the narrowest rules that make approvals of recorded calls unnecessary, most approvals first. It
+// ignores failed and refused calls. The policy with the rules was verified to allow the calls.
 func (j *Judge) Suggest(h *History) []*Proposal {
 	var list []*Proposal
 	for _, c := range h.Calls {
@@ -59,7 +59,7 @@ func (j *Judge) Suggest(h *History) []*Proposal {
 	return proved
 }
 
-// lacking returns rules for effects that ask by default; none if they would not suffice or would allow more.
+// lacking returns rules for effects that ask by default, or nil if they would not suffice or would allow more.
 func (j *Judge) lacking(c Past) (list []*Proposal) {
 	for _, o := range j.rules(j.Policy).Obstacles(c.Effects) {
 		if broad(o) != nil || o.Change.Section == "except" || o.Action != policy.Ask {
@@ -77,7 +77,7 @@ func (j *Judge) lacking(c Past) (list []*Proposal) {
 	return list
 }
 
-// merge joins commands that differ only in operands after the first, which become *.
+// merge combines commands that differ only in operands after the first, which become *.
 func merge(list []*Proposal, next *Proposal) []*Proposal {
 	for _, p := range list {
 		general, ok := generalise(p, next)
@@ -96,7 +96,7 @@ func merge(list []*Proposal, next *Proposal) []*Proposal {
 	return append(list, next)
 }
 
-// generalise replaces operands by *, but no flags and nothing that a program runs.
+// generalise replaces different operands by *, but neither flags nor operands that a program runs.
 func generalise(p, q *Proposal) ([]string, bool) {
 	a, b := p.words, q.words
 	if len(a) != len(b) || len(a) == 0 {
@@ -115,7 +115,7 @@ func generalise(p, q *Proposal) ([]string, bool) {
 	return out, true
 }
 
-// prove reports whether a proposal saves a question. all has every proposal.
+// prove reports whether a proposal makes an approval unnecessary. all has every proposal.
 func (j *Judge) prove(p *Proposal, h *History, all *Judge) bool {
 	alone, err := j.With(p.Change)
 	if err != nil {

@@ -1,7 +1,6 @@
-// Package caches lets calls write to the machine's tool caches without changing them.
-//
-// It prepares the directories, bounds and removes them; the sandbox mounts them. Changes of calls go
-// to a store: a directory of the daemon, which only one Set uses at a time.
+// Package caches lets calls write to the machine's tool caches without changing them. It prepares, limits and removes
+// the directories that the sandbox mounts. Changes by calls go to a store: a directory of the daemon that only one
+// Set uses at a time.
 package caches
 
 import (
@@ -16,19 +15,17 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
-// Cache is a directory in which tools keep what they can rebuild or fetch again.
+// Cache is a directory in which tools keep what they can rebuild or download again.
 type Cache struct {
 	Path string // absolute and canonical
-	Env  string // the variable by which the tool finds the directory if Path does not exist; may be empty
+	Env  string // variable that names the directory to the tool if Path does not exist; may be ""
 }
 
-// Set is the tool caches of calls, which share its store.
-//
-// With nil, calls can only read the machine's caches. Methods may be called concurrently; Close
-// must be called once no call uses the Set.
+// Set is the tool caches of calls that share a store. With a nil Set, calls can only read the machine's caches. A Set
+// is safe for concurrent use, except that Close must be called once, after the last call that uses it.
 type Set struct {
-	now     *atomic.Pointer[generation] // for calls that begin
-	private bool                        // calls cannot have overlays: see WithoutOverlays
+	now     *atomic.Pointer[generation] // for calls that begin now
+	private bool                        // calls cannot have overlays; see WithoutOverlays
 
 	// Used by Limit and Close.
 	mount  Mounter
@@ -37,14 +34,14 @@ type Set struct {
 	before *generation // for calls that began before Limit; nil = none
 }
 
-// generation is the directories of a Set until Limit resets them.
+// generation is the directories of a Set until Limit replaces them.
 type generation struct {
 	store string
 	dirs  []cacheDir
-	lock  *os.File // locked as long as a call can change the caches
+	lock  *os.File // locked while any call can change the caches
 }
 
-// A Mounter makes overlays: sandbox.Overlays. For each it returns the mount, or the reason why there
+// A Mounter mounts overlays, like launch.Overlays. For each it returns the mount, or the reason why there
 // is none.
 type Mounter func(ctx context.Context, list []helper.Overlay) (trees []*os.File, reasons []error, err error)
 
@@ -59,20 +56,20 @@ const lockName = "lock"
 
 type cacheDir struct {
 	of     string   // Cache.Path
-	path   string   // its path inside the sandbox
-	env    string   // NAME=path, if the machine lacks the cache; may be empty
-	tree   *os.File // the overlay over the machine's directory; nil = use from
-	from   string   // the private directory that calls see instead
+	path   string   // path inside the sandbox
+	env    string   // NAME=path if the machine lacks the cache; may be ""
+	tree   *os.File // overlay over the machine's directory; nil = use from
+	from   string   // private directory that calls see instead
 	reason error    // why an existing directory has no overlay
 }
 
 // Values of Kind.
 const (
-	overlaid = "overlay" // the machine's caches and the changes of calls
-	private  = "private" // for at least one cache only the changes of calls
+	overlaid = "overlay" // the machine's caches with the changes of calls on top
+	private  = "private" // for at least one cache, only the changes of calls
 )
 
-// Env returns environment entries that name the caches the machine lacks.
+// Env returns environment entries for the caches that the machine lacks.
 func (c *Set) Env() []string {
 	var env []string
 	if c != nil {
@@ -85,7 +82,7 @@ func (c *Set) Env() []string {
 	return env
 }
 
-// Problems maps each directory that calls do not see to the reason.
+// Problems returns why calls do not see certain directories, by directory.
 func (c *Set) Problems() map[string]error {
 	problems := map[string]error{}
 	if c != nil {
@@ -100,7 +97,7 @@ func (c *Set) Problems() map[string]error {
 	return problems
 }
 
-// Close closes the directories. Their contents stay for the next Open.
+// Close closes the directories. The next Open finds their contents.
 func (c *Set) Close() {
 	if c != nil {
 		c.before.close()
@@ -113,12 +110,12 @@ func (g *generation) close() {
 		return
 	}
 	for _, f := range g.dirs {
-		f.tree.Close() // allowed on nil
+		f.tree.Close() // nil is allowed
 	}
 	g.lock.Close()
 }
 
-// Version identifies the directories for calls that begin, which Limit replaces.
+// Version identifies the directories for calls that begin now. Limit changes it.
 func (c *Set) Version() any {
 	if c == nil {
 		return nil
@@ -126,7 +123,7 @@ func (c *Set) Version() any {
 	return c.now.Load()
 }
 
-// Contain reports whether a call may write a path because a cache contains it.
+// Contain reports whether a call may write a path because it is in a cache.
 func (c *Set) Contain(path string) bool {
 	return c != nil && slices.ContainsFunc(c.now.Load().dirs, func(f cacheDir) bool { return paths.Within(path, f.path) })
 }

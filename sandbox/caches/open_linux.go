@@ -20,16 +20,15 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
-// newCaches is where a view has the caches that the machine lacks.
+// newCaches is the directory, inside of the sandbox, of the caches that the machine lacks.
 const newCaches = "/run/toold/caches"
 
-// maxStores bounds how many daemons can have caches for one workspace at a time.
+// maxStores limits how many daemons can use caches for one workspace at a time.
 const maxStores = 16
 
-// Open prepares the caches of the list. Changes of calls are kept in store, which calls
-// cannot reach otherwise, or beside it while another Set uses store. An existing directory
-// becomes an overlay (Linux 6.15); if that fails calls see a private one, and Problems has the
-// reason. The caller closes the Set.
+// Open prepares the listed caches. Changes of calls are kept in store, which calls cannot access otherwise, or next
+// to it while another Set uses it. An existing directory becomes an overlay (Linux 6.15). If that fails, calls see a
+// private directory, and Problems has the reason. The caller must close the Set.
 func Open(ctx context.Context, mount Mounter, store string, list []Cache) (*Set, error) {
 	c := &Set{now: new(atomic.Pointer[generation]), mount: mount, dir: store, list: list}
 	first, err := c.next(ctx, nil)
@@ -40,9 +39,8 @@ func Open(ctx context.Context, mount Mounter, store string, list []Cache) (*Set,
 	return c, nil
 }
 
-// Limit resets the caches of new calls to the machine's once the changes of calls exceed most
-// bytes. Running calls keep the earlier directory, which RemoveStore removes later. One
-// goroutine calls it periodically.
+// Limit gives new calls fresh caches once the changes of calls exceed most bytes. Running calls keep the earlier
+// directories, which RemoveStore removes later. It must not be called concurrently with itself.
 func (c *Set) Limit(ctx context.Context, most int64) error {
 	if c == nil {
 		return nil
@@ -63,8 +61,8 @@ func (c *Set) Limit(ctx context.Context, most int64) error {
 	return unknown
 }
 
-// next takes a store and prepares the caches of the list in it. Caches that old ones named by a
-// variable keep it: the environment of calls does not change.
+// next takes a store and prepares the caches in it. Caches in old that a variable names keep it, so that the
+// environment of calls does not change.
 func (c *Set) next(ctx context.Context, old []cacheDir) (*generation, error) {
 	store, lock, err := lockStore(c.dir)
 	if err != nil {
@@ -91,11 +89,11 @@ func (c *Set) next(ctx context.Context, old []cacheDir) (*generation, error) {
 	return g, nil
 }
 
-// patience is how long the calls of a killed daemon may keep a store.
+// patience is how long to wait for calls of a killed daemon that still use a store.
 const patience = 250 * time.Millisecond
 
-// lockStore locks the first unused directory. Calls inherit the lock: it is free when the last one
-// that can write there is gone, even without a daemon.
+// lockStore locks the first unused directory. Calls inherit the lock, so that it lasts until no call can write there,
+// even without a daemon.
 func lockStore(dir string) (string, *os.File, error) {
 	store, wait := dir, patience
 	for i := range maxStores {
@@ -108,7 +106,7 @@ func lockStore(dir string) (string, *os.File, error) {
 	return "", nil, fmt.Errorf("%d daemons use %s already", maxStores, dir)
 }
 
-// lockDir creates and locks a directory; EWOULDBLOCK if another process has it.
+// lockDir creates and locks a directory. It returns EWOULDBLOCK if another process keeps it locked.
 func lockDir(dir string, wait time.Duration) (*os.File, error) {
 	path := filepath.Join(dir, lockName)
 	for began := time.Now(); ; time.Sleep(patience / 25) {
@@ -133,8 +131,8 @@ func lockDir(dir string, wait time.Duration) (*os.File, error) {
 	}
 }
 
-// prepare creates the directories of one cache. A cache that does not exist and that no variable
-// names yields none; a named one is treated as missing.
+// prepare creates the directories of one cache. It creates none for a cache that does not exist and has no variable.
+// A named cache is treated as missing.
 func (c Cache) prepare(store string, i int, named bool) (helper.Overlay, cacheDir, error) {
 	sum := sha256.Sum256([]byte(c.Path))
 	own := filepath.Join(store, strings.TrimLeft(filepath.Base(c.Path), ".")+"-"+hex.EncodeToString(sum[:6]))
@@ -157,7 +155,6 @@ func (c Cache) prepare(store string, i int, named bool) (helper.Overlay, cacheDi
 	return o, f, nil
 }
 
-// mount makes the overlays.
 func (g *generation) mount(ctx context.Context, mount Mounter, overlays []helper.Overlay) error {
 	var list []helper.Overlay
 	for _, o := range overlays {
@@ -179,15 +176,14 @@ func (g *generation) mount(ctx context.Context, mount Mounter, overlays []helper
 		}
 		g.dirs[i].tree, g.dirs[i].reason = trees[next], reasons[next]
 		if next++; g.dirs[i].tree != nil {
-			// The kernel created it with mode 000. It must be accessible to be removed.
+			// The kernel created it with mode 000, with which it cannot be removed.
 			_ = os.Chmod(filepath.Join(o.Work, "work"), 0o700)
 		}
 	}
 	return nil
 }
 
-// AddTo adds the caches to a specification, and returns its descriptors. Caches below a root are
-// skipped: calls may write there anyway.
+// AddTo adds the caches to a specification and returns its descriptors. It skips caches in a writable directory.
 func (c *Set) AddTo(spec *helper.Spec) (handed []*os.File) {
 	if c == nil {
 		return nil

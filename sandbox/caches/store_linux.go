@@ -14,12 +14,12 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// unmeasured is the size of a store that cannot be measured: more than any limit.
+// unmeasured is the size of a store whose size is unknown: more than any limit.
 const unmeasured = 1 << 50
 
-// Stores lists the stores of Open below dir. A missing dir has none; a store that
-// disappears meanwhile is skipped. It stats every file. A store that cannot be measured is listed
-// as the oldest, with a size beyond any limit, and is an error, too.
+// Stores lists the stores of Open below dir, or none if dir does not exist. It stats every file, and skips a store
+// that disappears meanwhile. A store that cannot be measured is listed as the oldest, larger than any limit, and
+// causes an error as well.
 func Stores(dir string) ([]Store, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -42,14 +42,14 @@ func Stores(dir string) ([]Store, error) {
 	return list, errors.Join(failed...)
 }
 
-// size returns the disk space used by a store, unmeasured with an error.
+// size returns the disk space that a store uses, or unmeasured and an error.
 func size(store string) (int64, error) {
 	bytes, err := sizeBelow(store)
 	if err == nil {
 		return bytes, nil
 	}
 	var at *fs.PathError
-	if errors.As(err, &at) { // its path may be as long as calls can make one
+	if errors.As(err, &at) { // calls choose its path, which may be very long
 		err = at.Err
 	}
 	return unmeasured, fmt.Errorf("cannot measure the tool caches of calls in %s, which are removed once no call uses them: %w", store, err)
@@ -84,8 +84,8 @@ func sizeBelow(dir string) (bytes int64, err error) {
 
 func isClosed(info fs.FileInfo) bool { return info.IsDir() && info.Mode().Perm()&0o500 != 0o500 }
 
-// sizeOfClosed is sizeBelow for a directory that a call has closed, and which stays so: tools close some
-// on purpose.
+// sizeOfClosed is sizeBelow for a directory without permissions, which it restores: some tools remove them on
+// purpose.
 func sizeOfClosed(dir string) (int64, error) {
 	fd, err := nofollow.Open(dir, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
@@ -100,18 +100,17 @@ func sizeOfClosed(dir string) (int64, error) {
 	return sizeBelow(dir)
 }
 
-// InUse reports whether an open Set has the store, or a call that outlived it.
+// InUse reports whether an open Set uses the store, or a call that outlived its daemon.
 func (s Store) InUse() bool {
 	lock, err := os.OpenFile(filepath.Join(s.Path, lockName), os.O_RDWR, 0)
 	if err != nil {
-		return false // RemoveStore says why
+		return false // RemoveStore returns the reason
 	}
 	defer lock.Close()
 	return errors.Is(unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
 }
 
-// RemoveStore removes a store, and nothing else. It returns false if the store is in use by an
-// open Set, or a call that outlived it.
+// RemoveStore removes a store. It returns false if an open Set uses it, or a call that outlived its daemon.
 func RemoveStore(path string) (bool, error) {
 	if _, err := os.Lstat(filepath.Join(path, lockName)); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -133,8 +132,7 @@ func RemoveStore(path string) (bool, error) {
 	return true, nil
 }
 
-// removeLocked removes the lock last: what is left without it is no store, which nothing counts or
-// removes.
+// removeLocked removes the lock last, since a directory without a lock is no store and would never be removed.
 func removeLocked(path string) error {
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -156,14 +154,14 @@ func removeLocked(path string) error {
 	if err := os.Remove(filepath.Join(path, lockName)); err != nil {
 		return err
 	}
-	if err := os.Remove(path); !errors.Is(err, fs.ErrExist) { // then another Set has it by now
+	if err := os.Remove(path); !errors.Is(err, fs.ErrExist) { // another Set already uses it
 		return err
 	}
 	return nil
 }
 
-// touchLock updates the store's time, and reports whether the locked file is still the store's:
-// another process may have removed it meanwhile.
+// touchLock updates the time of the store, and reports whether the lock is still that of the store: another process
+// may have removed it.
 func touchLock(lock *os.File, path string) bool {
 	now := time.Now()
 	ours, err := lock.Stat()

@@ -17,13 +17,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Group contains the processes of one call. A nil Group starts them in the caller's group.
+// Group contains the processes of one call. A nil Group starts them in the group of the caller.
 type Group struct {
 	root *Root
 	dir  string
 }
 
-// New makes a group with limits; a nil Root returns nil. The caller must call End.
+// New creates a group with limits. A nil Root returns a nil Group. The caller must call End.
 func (r *Root) New(l Limits) (*Group, error) {
 	if r == nil {
 		return nil, nil
@@ -51,14 +51,14 @@ func (g *Group) limit(l Limits) error {
 	if err := write(g.dir, "memory.max", strconv.FormatUint(l.MemoryBytes, 10)); err != nil {
 		return err
 	}
-	// A kernel without swap has no such file.
+	// This file is missing on a kernel without swap.
 	if err := write(g.dir, "memory.swap.max", "0"); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	return write(g.dir, "memory.oom.group", "1")
 }
 
-// Start starts a command in the group, from its first instruction on.
+// Start starts a command in the group, which contains it from its first instruction.
 func (g *Group) Start(cmd *exec.Cmd) error {
 	switch {
 	case g == nil:
@@ -69,7 +69,7 @@ func (g *Group) Start(cmd *exec.Cmd) error {
 	return g.startFrom(cmd)
 }
 
-// startInto has the kernel create the process in the group (CLONE_INTO_CGROUP, clone(2)).
+// startInto makes the kernel create the process in the group (CLONE_INTO_CGROUP, clone(2)).
 func (g *Group) startInto(cmd *exec.Cmd) error {
 	dir, err := os.Open(g.dir)
 	if err != nil {
@@ -83,16 +83,15 @@ func (g *Group) startInto(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// startFrom starts it from a thread that joins the group, as version 1 allows: a child inherits the
-// group of its thread. Moving the own thread is immediate; moving another process takes
-// milliseconds.
+// startFrom starts the command from a thread that joins the group, as version 1 allows: a child inherits the group of
+// its thread. Moving the calling thread is immediate; moving another process takes milliseconds.
 func (g *Group) startFrom(cmd *exec.Cmd) error {
 	started := make(chan error)
 	// Ends when the command has started.
 	go func() {
 		runtime.LockOSThread()
 		if unix.Gettid() == os.Getpid() { // the main thread determines the process's reported group
-			err := g.startFrom(cmd) // on another thread: this one is locked
+			err := g.startFrom(cmd) // on another thread, since this one is locked
 			runtime.UnlockOSThread()
 			started <- err
 			return
@@ -102,7 +101,7 @@ func (g *Group) startFrom(cmd *exec.Cmd) error {
 			err = cmd.Start()
 			if write(g.root.location.dir, threads, "0") != nil {
 				started <- err
-				return // still locked, the thread ends with the goroutine: nothing else runs in the group
+				return // without an unlock, the thread ends with the goroutine and nothing else runs in the group
 			}
 		}
 		runtime.UnlockOSThread()
@@ -111,7 +110,7 @@ func (g *Group) startFrom(cmd *exec.Cmd) error {
 	return <-started
 }
 
-// Met returns which limits the group has met so far.
+// Met returns which limits the group has reached so far.
 func (g *Group) Met() Met {
 	if g == nil {
 		return Met{}
@@ -122,8 +121,8 @@ func (g *Group) Met() Met {
 	}
 }
 
-// Fresh reports whether the next call may use the group: no limit was met, and little memory, such
-// as page cache, is charged to it.
+// Fresh reports whether another call may use the group: no limit was reached, and it is charged for little memory,
+// such as page cache.
 func (g *Group) Fresh() bool {
 	if g == nil {
 		return true
@@ -148,9 +147,9 @@ func (g *Group) count(file, name string) int {
 	return 0
 }
 
-// End kills every process of the group and of groups below it, waits at most ten seconds for each
-// of these groups, and removes them. An error means that some are stuck in the kernel; Root.Close,
-// or the next daemon, removes the rest.
+// End kills every process of the group and its descendants, waits at most ten seconds for each of these groups, and
+// removes them. An error means that some processes are stuck in the kernel; Root.Close or the next daemon removes the
+// rest.
 func (g *Group) End() error {
 	if g == nil {
 		return nil
@@ -158,8 +157,8 @@ func (g *Group) End() error {
 	return g.root.end(g.dir)
 }
 
-// end kills the processes of a group and its descendants, which an unconfined call can make, and
-// removes the groups. The group of this process is kept.
+// end kills the processes of a group and its descendants, which an unconfined call can create, and removes the
+// groups. It keeps the group of this process.
 func (p location) end(dir string) error {
 	err := os.Remove(dir)
 	if !errors.Is(err, unix.EBUSY) {
@@ -180,13 +179,13 @@ func (p location) end(dir string) error {
 	return nil
 }
 
-// below lists a group and its descendants, parents first.
+// below returns a group and its descendants, parents first.
 func below(dir string) (all []string) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
 			all = append(all, path)
 		}
-		return nil // what is gone needs no end
+		return nil // the group is gone
 	})
 	return all
 }
@@ -195,7 +194,7 @@ func holdsUs(dir string) bool {
 	return slices.Contains(words(dir, processes), strconv.Itoa(os.Getpid()))
 }
 
-// rmdir retries: a group whose last process has just ended takes a moment.
+// rmdir retries, since a group remains busy for a moment after its last process ended.
 func rmdir(dir string) error {
 	for range 5000 {
 		err := os.Remove(dir)
@@ -207,7 +206,7 @@ func rmdir(dir string) error {
 	return unix.EBUSY
 }
 
-// killEach kills the processes of groups one by one, after forbidding new ones in the first.
+// killEach kills the processes of groups one by one, after it has forbidden new ones in the first.
 func killEach(groups []string) {
 	_ = write(groups[0], "pids.max", "0")
 	for _, dir := range groups {
@@ -218,13 +217,13 @@ func killEach(groups []string) {
 	}
 }
 
-// members opens the processes of a group. It lists them again afterwards: a pid that is still listed
-// was not reused before it was opened.
+// members returns descriptors of the processes of a group. It lists the processes again after opening them: a pid
+// that is still listed was not reused.
 func members(dir string) (fds []int) {
 	opened := map[string]int{}
 	for _, number := range words(dir, processes) {
 		pid, err := strconv.Atoi(number)
-		if err != nil || pid <= 0 { // 0: in a namespace that is invisible here
+		if err != nil || pid <= 0 { // 0 is a process in an invisible namespace
 			continue
 		}
 		if fd, err := unix.PidfdOpen(pid, 0); err == nil {

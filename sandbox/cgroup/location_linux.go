@@ -59,7 +59,7 @@ func find(mountinfo, own string) []location {
 	return all
 }
 
-// ownPath returns the path of the process in a controller's hierarchy; "" is version 2.
+// ownPath returns the path of the process in the hierarchy of a controller; "" selects version 2.
 func ownPath(own, controller string) (string, bool) {
 	for line := range strings.Lines(own) {
 		f := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)

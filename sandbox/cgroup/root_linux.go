@@ -16,14 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Root is the group below which a daemon makes those of its calls. A nil Root makes none.
-// Methods may be called concurrently, Close once no group is used.
+// Root is the parent of the groups of a daemon's calls. A nil Root creates none. It is safe for concurrent use,
+// except that Close must be called after the last group has ended.
 type Root struct {
 	location
-	dir      string   // of the root, named after and locked by the daemon
-	lock     *os.File // dir, locked
+	dir      string   // of the root, named after the daemon
+	lock     *os.File // open and locked dir
 	memory   bool
-	moved    bool // the daemon moved into home, a group of its own in dir
+	moved    bool // the daemon moved into home, its own group in dir
 	switched bool // controllers of location were enabled
 	last     atomic.Int64
 }
@@ -33,9 +33,8 @@ const (
 	home       = "daemon"
 )
 
-// Open makes and tests a root, and removes what killed daemons left. In version 2 a daemon that
-// is alone in its group moves into a child of it; one that is not gets no root. The caller
-// closes the Root.
+// Open creates and tests a root, and removes those of killed daemons. In version 2, a daemon that is alone in its
+// group moves into a child of it; one that is not gets no root there. The caller must close the Root.
 func Open() (*Root, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -89,10 +88,10 @@ func (p location) open() (*Root, error) {
 	return r, nil
 }
 
-// Memory reports whether groups bound memory.
+// Memory reports whether groups limit memory.
 func (r *Root) Memory() bool { return r != nil && r.memory }
 
-// Dir returns the directory in which groups are made; "" for nil.
+// Dir returns the directory in which groups are created; "" for nil.
 func (r *Root) Dir() string {
 	if r == nil {
 		return ""
@@ -117,7 +116,7 @@ func (p location) make() (*Root, error) {
 	return r, nil
 }
 
-// lock locks a directory; EWOULDBLOCK if another process has it.
+// lock locks a directory. It returns EWOULDBLOCK if another process has locked it.
 func lock(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -130,7 +129,7 @@ func lock(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// clear ends and removes the roots of daemons that are gone: their locks are free.
+// clear ends and removes the roots of dead daemons, whose locks are free.
 func (p location) clear() {
 	groups, _ := os.ReadDir(p.dir)
 	for _, g := range groups {
@@ -140,7 +139,7 @@ func (p location) clear() {
 		}
 		held, err := lock(dir)
 		if err != nil {
-			continue // its daemon lives, or it is another user's
+			continue // its daemon lives, or belongs to another user
 		}
 		_ = p.end(dir) // the next daemon tries again
 		held.Close()
@@ -169,7 +168,7 @@ func (r *Root) passes(order []string) bool {
 	return !slices.ContainsFunc(order, func(o string) bool { return !slices.Contains(on, o[1:]) })
 }
 
-// settle enables controllers at the location, which the daemon leaves if necessary.
+// settle enables controllers at the location. If necessary, it moves the daemon out of that group first.
 func (r *Root) settle(order string) error {
 	err := write(r.location.dir, switches, order)
 	if errors.Is(err, unix.EBUSY) && slices.Equal(words(r.location.dir, processes), []string{strconv.Itoa(os.Getpid())}) {
@@ -189,7 +188,7 @@ func (r *Root) settle(order string) error {
 	return err
 }
 
-// try starts a missing program in a group, which must fail inside the group.
+// try starts a program that does not exist in a group, and expects the failure to happen inside the group.
 func (r *Root) try() error {
 	g, err := r.New(Limits{})
 	if err != nil {

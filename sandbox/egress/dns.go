@@ -57,7 +57,7 @@ func parseQuestion(packet []byte) (q dnsmessage.Question, head dnsmessage.Header
 	return questions[0], head, true
 }
 
-// reply answers a query, with IPv4 addresses only, without recursion.
+// reply answers a query with IPv4 addresses only, without recursion.
 func (s *Server) reply(ctx context.Context, head dnsmessage.Header, q dnsmessage.Question) []byte {
 	answer := dnsmessage.Message{
 		Header: dnsmessage.Header{

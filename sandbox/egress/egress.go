@@ -1,10 +1,8 @@
-// Package egress carries the connections of a confined call to the hosts that it may reach, by
-// name.
+// Package egress proxies the connections of a confined call, which may reach certain hosts by name.
 //
-// In the call's network every address leads to listeners of the daemon. A looked-up name gets
-// an address of its own; a connection there is joined to one that the daemon makes. The
-// package refuses invalid names and addresses that no public name should have; all else is up
-// to Options.Allow.
+// In the network of the call, every address leads to listeners of the daemon. Each looked-up name gets an address of
+// its own; the package joins a connection to that address with one from the daemon to the host. It refuses invalid
+// names, and addresses that no public name should have. Options.Allow decides about the rest.
 package egress
 
 import (
@@ -22,71 +20,68 @@ import (
 
 // Options configure a Server. Allow is required.
 type Options struct {
-	// Allow returns nil if host, a lower-case name or an address, may be contacted at any one of
-	// the ports, and otherwise why not. It may wait for a person, ends with ctx, and is called
-	// concurrently.
+	// Allow returns nil if the call may contact host, a lower-case name or an address, at one of the ports, and
+	// otherwise why not. It may wait for approval, returns when ctx ends, and is called concurrently.
 	Allow func(ctx context.Context, host string, ports []uint16) error
 
 	// Private are non-public networks that may be reached.
 	Private []netip.Prefix
 
-	// OtherNames allows TLS for another name than was looked up.
+	// OtherNames allows a TLS server name other than the looked-up name.
 	OtherNames bool
 
-	// Revoked blocks until host must not be contacted at port any more, and returns the reason;
-	// it returns nil when ctx ends. The connection is then reset. It is called concurrently. Nil:
-	// nothing is revoked.
+	// Revoked blocks until host must no longer be contacted at port, and returns the reason; the connection is then
+	// reset. It returns nil when ctx ends. It is called concurrently. nil = never.
 	Revoked func(ctx context.Context, host string, port uint16) error
-	// Slots bounds the connections of all Servers that share it. Nil = only the bound per call.
+	// Slots limits the connections of all Servers that share it; nil = only the limit per call.
 	Slots *Slots
 
 	// Lookup finds the addresses of a name; nil = the machine's resolver.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
-	// Dial connects to an address; nil = from this machine.
+	// Dial connects to an address; nil = directly from this machine.
 	Dial func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 }
 
-// Refusal is a host, or one address of a host, that a call was not allowed to contact.
+// Refusal is a host, or one of its addresses, that a call was not allowed to contact.
 type Refusal struct {
 	Host    string
-	Port    uint16     // 0 = the lookup of its name was refused
-	Address netip.Addr // the refused one of Host's addresses; zero = Host itself
+	Port    uint16     // 0 = the lookup of the name was refused
+	Address netip.Addr // the refused address of Host; zero = Host itself
 	Others  bool       // other addresses of Host may be contacted
 	Why     error
 }
 
 const (
 	maxNames       = 4096 // per call
-	maxQuestions   = 128  // waiting for an answer at a time
+	maxQuestions   = 128  // unanswered DNS queries
 	maxConnections = 256  // per call at a time; more wait
 	maxLookups     = 8    // per call at a time; each takes descriptors of the daemon
-	maxRefusals    = 16   // kept
+	maxRefusals    = 16   // kept for Refusals
 
-	freshFor    = time.Minute // how long addresses of a name are used
+	freshFor    = time.Minute // how long the addresses of a name are used
 	dialTimeout = 30 * time.Second
 )
 
-// Server serves one call.
+// Server proxies the connections of one call.
 type Server struct {
 	opt     Options
 	ports   []uint16      // of the listeners
 	lookups chan struct{} // one element for each running lookup
 	held    int           // connections; guarded by Slots.mu
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	names    map[string]*nameRecord
 	byAddr   map[netip.Addr]*nameRecord // by made-up address
 	next     uint32
 	refusals []Refusal
 }
 
-// nameRecord is what is known of a name.
 type nameRecord struct {
 	host    string
 	address netip.Addr // made up
 	busy    chan struct{}
 
-	// Guarded by busy, a lock that can be waited for with a context.
+	// Guarded by busy, a lock whose acquisition a context can cancel.
 	found []netip.Addr
 	since time.Time
 }
@@ -100,13 +95,13 @@ func New(o Options) *Server {
 		o.Dial = dial
 	}
 	if o.Slots == nil {
-		o.Slots = NewSlots(4 * maxConnections) // more than this call can have
+		o.Slots = NewSlots(4 * maxConnections) // more than this call can use
 	}
 	return &Server{opt: o, lookups: make(chan struct{}, maxLookups), names: map[string]*nameRecord{}, byAddr: map[netip.Addr]*nameRecord{}}
 }
 
-// Serve answers the DNS queries on dns and joins the connections of the listeners, until ctx
-// ends. It closes them and waits for its goroutines. It must be called once.
+// Serve answers the DNS queries on dns and proxies the connections of the listeners until ctx ends. Then it closes
+// them and waits for its goroutines. It must be called once.
 func (s *Server) Serve(ctx context.Context, dns net.PacketConn, listeners []net.Listener) {
 	for _, l := range listeners {
 		s.ports = append(s.ports, portOf(l.Addr()))
@@ -133,7 +128,7 @@ func (s *Server) Serve(ctx context.Context, dns net.PacketConn, listeners []net.
 	all.Wait()
 }
 
-// Refusals returns the first refusals, each once.
+// Refusals returns the first refusals, without duplicates.
 func (s *Server) Refusals() []Refusal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +140,7 @@ func (s *Server) refuse(host string, port uint16, why error) error {
 	return why
 }
 
-// remember keeps the first refusals, each once. A refused lookup stands for every port.
+// remember keeps the first refusals, without duplicates. A refused lookup stands for every port.
 func (s *Server) remember(refused Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,8 +155,8 @@ func (s *Server) remember(refused Refusal) {
 	}
 }
 
-// checkAllowed asks Options.Allow about a host and remembers a refusal. Port 0 is a lookup, which is
-// for any port of the listeners.
+// checkAllowed calls Options.Allow for a host and records a refusal. Port 0 is a lookup, which is for any port of the
+// listeners.
 func (s *Server) checkAllowed(ctx context.Context, host string, port uint16) error {
 	ports := []uint16{port}
 	if port == 0 {
@@ -175,7 +170,7 @@ func (s *Server) checkAllowed(ctx context.Context, host string, port uint16) err
 
 var errTooMany = errors.New("the call has asked for too many names")
 
-// recordOf returns the one record of a name. Their number is bounded.
+// Their number is limited.
 func (s *Server) recordOf(host string) (*nameRecord, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,15 +186,14 @@ func (s *Server) recordOf(host string) (*nameRecord, error) {
 	return n, nil
 }
 
-// madeUp returns the nth address of 198.18.0.0/15, which is reserved for benchmarks (RFC 2544): no
-// host has it. n is below 1<<17.
+// madeUp returns the nth address of 198.18.0.0/15, which no host has: it is reserved for benchmarks (RFC 2544). n
+// must be below 1<<17.
 func madeUp(n uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte{198, 18 + byte(n>>16), byte(n >> 8), byte(n)})
 }
 
-// addresses asks Options.Allow about a name and returns its addresses, which it looks up if they are
-// stale. Calls for one name run one after another, so that Allow can remember an answer. A failed
-// lookup is a *lookupError.
+// addresses calls Options.Allow for a name and returns its addresses, which it looks up if they are stale. Calls for
+// one name run one after another, so that Allow can reuse an answer. A failed lookup is a *lookupError.
 func (s *Server) addresses(ctx context.Context, n *nameRecord, port uint16) ([]netip.Addr, error) {
 	select {
 	case n.busy <- struct{}{}:
@@ -228,8 +222,7 @@ func (s *Server) addresses(ctx context.Context, n *nameRecord, port uint16) ([]n
 	return found, err
 }
 
-// contactable returns the addresses of a host that may be contacted, and why the last of the others
-// may not.
+// contactable returns the addresses of a host that may be contacted, and why the last of the others may not.
 func (s *Server) contactable(host string, all []netip.Addr) (found []netip.Addr, refused error) {
 	for _, a := range all {
 		if s.unfit(a) == nil {
@@ -255,13 +248,13 @@ func (s *Server) lookup(ctx context.Context, host string) ([]netip.Addr, error) 
 	}
 }
 
-// lookupError is answered with NXDOMAIN; other errors are with REFUSED.
+// lookupError is answered with NXDOMAIN, other errors with REFUSED.
 type lookupError struct{ err error }
 
 func (e *lookupError) Error() string { return e.err.Error() }
 
-// lookUp asks the machine's resolver, without search domains. Loopback names are always 127.0.0.1,
-// whatever the resolver says.
+// lookUp uses the machine's resolver without search domains. Loopback names are always 127.0.0.1, whatever the
+// resolver returns.
 func lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
 	if loopback.Is(host) {
 		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil

@@ -7,9 +7,8 @@ import (
 	"io"
 )
 
-// A host that was allowed by its name may share its address with others. TLS names the one it
-// means (server_name, RFC 6066, 3). Anything odd is refused: a server might parse it
-// differently.
+// A host that was allowed by its name may share its address with others. TLS names the intended one (server_name, RFC
+// 6066, 3). Unusual input is refused, since a server might parse it differently.
 
 var (
 	errEnded = errors.New("the connection ended")
@@ -17,16 +16,16 @@ var (
 )
 
 const (
-	maxHello  = 32 << 10 // of the ClientHello
+	maxHello  = 32 << 10 // bytes of the ClientHello
 	maxRecord = 16 << 10 // RFC 8446, 5.1
 
 	typeHandshake   = 22
 	typeClientHello = 1
-	typeServerName  = 0 // an extension; and the kind of name in it
+	typeServerName  = 0 // the extension, and the kind of name in it
 )
 
-// readFirst reads the first bytes. If they are TLS, it reads until the server name is known: ""
-// if there is none, or if they are not TLS. first are the bytes read.
+// readFirst reads until the server name of a TLS connection is known, and returns the bytes read. name is "" if there
+// is none, or if the connection does not begin with TLS.
 func readFirst(c io.Reader) (first []byte, name string, err error) {
 	first = make([]byte, 4<<10)
 	n, err := c.Read(first)
@@ -37,8 +36,8 @@ func readFirst(c io.Reader) (first []byte, name string, err error) {
 	if first[0] < 20 || first[0] > 24 {
 		return first, "", nil
 	}
-	// Servers differ in the record versions that they accept, so a first byte that is a TLS
-	// content type decides alone: a ClientHello must follow.
+	// Servers differ in the record versions that they accept. So if the first byte is a TLS content type, a
+	// ClientHello must follow.
 	r := &records{from: c, raw: first}
 	head, err := r.message(4)
 	if err != nil {
@@ -56,7 +55,7 @@ func readFirst(c io.Reader) (first []byte, name string, err error) {
 	return r.raw, name, err
 }
 
-// ended returns nil for the end of one direction: the other may go on.
+// ended returns nil if only one direction ended: the other may continue.
 func ended(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return nil
@@ -64,11 +63,11 @@ func ended(err error) error {
 	return errEnded
 }
 
-// records joins handshake messages, which may span records.
+// records joins handshake messages that span records.
 type records struct {
 	from io.Reader
-	raw  []byte // all bytes read
-	at   int    // offset in raw of the next record
+	raw  []byte
+	at   int // offset in raw of the next record
 	body []byte
 }
 
@@ -107,7 +106,7 @@ func (r *records) need(n int) ([]byte, error) {
 	return r.raw[r.at : r.at+n], nil
 }
 
-// serverName finds the name in a ClientHello (RFC 8446, 4.1.2). Two of them are an error.
+// serverName returns the name in a ClientHello (RFC 8446, 4.1.2). Two names are an error.
 func serverName(hello []byte) (string, error) {
 	b := field(hello)
 	b.skip(2 + 32) // version, random
@@ -160,7 +159,7 @@ func hostIn(extension []byte) (string, error) {
 
 type fields struct {
 	rest []byte
-	bad  bool // too short; later reads return nothing
+	bad  bool // the input is too short; later reads return nothing
 }
 
 func field(b []byte) *fields { return &fields{rest: b} }
@@ -182,7 +181,7 @@ func (f *fields) number() int {
 	return 0
 }
 
-// take returns a field preceded by its length of lengthBytes bytes.
+// take returns a field that is preceded by its length, which has lengthBytes bytes.
 func (f *fields) take(lengthBytes int) []byte {
 	n := 0
 	for _, b := range f.skip(lengthBytes) {

@@ -21,7 +21,7 @@ func (s *Server) accept(ctx context.Context, l net.Listener) {
 		case errors.Is(err, net.ErrClosed) || ctx.Err() != nil:
 			return
 		default:
-			select { // no descriptor is left, or the client is gone
+			select { // no descriptor is left, or the client has disconnected
 			case <-time.After(10 * time.Millisecond):
 			case <-ctx.Done():
 			}
@@ -42,7 +42,6 @@ func (s *Server) accept(ctx context.Context, l net.Listener) {
 	}
 }
 
-// wake ends a blocked Accept.
 func wake(l net.Listener) {
 	if d, ok := l.(interface{ SetDeadline(time.Time) error }); !ok || d.SetDeadline(time.Unix(1, 0)) != nil {
 		l.Close()
@@ -60,8 +59,7 @@ func (s *Server) noteLate(l net.Listener) {
 	}
 }
 
-// note records a connection of an ended call that would have been refused without asking a
-// person.
+// note records a connection of an ended call that would have been refused without approval.
 func (s *Server) note(local net.Addr) {
 	at, err := netip.ParseAddrPort(local.String())
 	if err != nil {
@@ -103,8 +101,7 @@ func (s *Server) join(ctx context.Context, c net.Conn) {
 	<-done
 }
 
-// endWhenRevoked resets a connection when its host must not be contacted any more, until stop is
-// called.
+// endWhenRevoked resets a connection when its host must no longer be contacted. stop ends that and waits.
 func (s *Server) endWhenRevoked(ctx context.Context, end context.CancelFunc, c net.Conn, to target) (stop func()) {
 	if s.opt.Revoked == nil {
 		return end
@@ -121,7 +118,7 @@ func (s *Server) endWhenRevoked(ctx context.Context, end context.CancelFunc, c n
 	return func() { end(); watching.Wait() }
 }
 
-// begin passes on the first bytes, unless they are TLS for another name.
+// begin forwards the first bytes, unless they are TLS for another name.
 func (s *Server) begin(out io.Writer, c io.Reader, to target) error {
 	if s.opt.OtherNames || to.name == "" {
 		return nil
@@ -158,7 +155,7 @@ func reset(c net.Conn) {
 }
 
 type target struct {
-	name  string // "" = an address was used
+	name  string // "" = an address was used directly
 	port  uint16
 	found []netip.Addr
 }
@@ -207,7 +204,7 @@ func (s *Server) meant(ctx context.Context, at netip.AddrPort) (target, error) {
 	return to, s.checkAllowed(ctx, host, to.port)
 }
 
-// fit refuses an address that was used without a name and is not public.
+// fit returns an error for an address that was used directly and is not public.
 func (s *Server) fit(at netip.AddrPort) error {
 	err := s.unfit(at.Addr())
 	if err == nil {

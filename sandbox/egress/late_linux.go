@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// late accepts and closes a pending connection, and returns its address.
+// late accepts and closes a pending connection, and returns its local address.
 func late(l net.Listener) (local net.Addr, ok bool) {
 	tcp, ok := l.(*net.TCPListener)
 	if !ok {
@@ -21,7 +21,7 @@ func late(l net.Listener) (local net.Addr, ok bool) {
 		if err != nil {
 			return
 		}
-		at, _ := syscall.Getsockname(fd) // nil on an error
+		at, _ := syscall.Getsockname(fd) // nil after an error
 		if v4, ok := at.(*syscall.SockaddrInet4); ok {
 			local = net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.AddrFrom4(v4.Addr), uint16(v4.Port)))
 		}

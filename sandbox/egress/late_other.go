@@ -4,5 +4,5 @@ package egress
 
 import "net"
 
-// late returns false: no calls run here.
+// late returns false, since no calls run on this system.
 func late(net.Listener) (net.Addr, bool) { return nil, false }

@@ -11,8 +11,8 @@ import (
 
 var errName = errors.New("it is no host name")
 
-// ParseName parses a host name into lower case: labels of letters, digits, hyphens and
-// underscores (RFC 1035; RFC 5890). What looks like an address, or ends with a dot, is invalid.
+// ParseName parses a host name into lower case: labels of letters, digits, hyphens and underscores (RFC 1035, RFC
+// 5890). It rejects what looks like an address, or ends in a dot.
 func ParseName(s string) (string, error) {
 	if s == "" || len(s) > 253 {
 		return "", errName
@@ -38,10 +38,10 @@ func isLabel(s string) bool {
 	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
-// Pattern is an entry of a list of hosts.
+// Pattern is an entry in a list of hosts.
 type Pattern struct {
 	host string // without the "*." of "*.host"
-	any  bool   // every name below host, not host itself
+	any  bool   // every name below host, but not host itself
 	port uint16 // 0 = any
 }
 
@@ -71,13 +71,12 @@ func ParsePattern(text string) (Pattern, error) {
 	return p, nil
 }
 
-// Single returns host and port (0 = any) of a pattern that matches one host only; one is
-// false for others.
+// Single returns host and port (0 = any) if the pattern matches only one host.
 func (p Pattern) Single() (host string, port uint16, one bool) {
 	return p.host, p.port, !p.any && p.host != ""
 }
 
-// String returns the form that ParsePattern reads.
+// String returns the form that ParsePattern parses.
 func (p Pattern) String() string {
 	host := p.host
 	if p.any {
@@ -89,7 +88,7 @@ func (p Pattern) String() string {
 	return net.JoinHostPort(host, strconv.Itoa(int(p.port)))
 }
 
-// Matches reports whether the pattern matches a host, in the form of Options.Allow, at a port.
+// Matches reports whether the pattern matches a host, as passed to Options.Allow, at a port.
 func (p Pattern) Matches(host string, port uint16) bool {
 	if p.port != 0 && p.port != port {
 		return false

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// notPublic lists the networks that no public name should resolve to: the IANA registries of
-// special-purpose addresses, multicast and reserved ones. Of IPv6 only 2000::/3 is assigned to
-// hosts, so all else is refused.
+// notPublic lists the networks to which no public name should resolve: those of the IANA registries of
+// special-purpose addresses, multicast and reserved ones. In IPv6, only 2000::/3 is assigned to hosts, so everything
+// else is refused.
 func notPublic() []netip.Prefix {
 	var list []netip.Prefix
 	for _, s := range []string{
@@ -30,8 +30,8 @@ func notPublic() []netip.Prefix {
 
 var errPrivate = errors.New("that is no public address; sandbox.egress.private lists those that may be reached all the same")
 
-// unfit returns why an address must not be contacted. Addresses of this machine count as
-// private even when they are public: the daemon listens there.
+// unfit returns why an address must not be contacted. Addresses of this machine count as private even if they are
+// public, since the daemon listens there.
 func (s *Server) unfit(a netip.Addr) error {
 	if !a.IsValid() || a.Zone() != "" {
 		return errPrivate
@@ -50,7 +50,7 @@ func (s *Server) unfit(a netip.Addr) error {
 func ownAddress(a netip.Addr) bool {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
-		return true // unknown, so nothing is allowed
+		return true // the addresses are unknown, so none is allowed
 	}
 	for _, own := range addresses {
 		if p, err := netip.ParsePrefix(own.String()); err == nil && p.Addr().Unmap() == a {

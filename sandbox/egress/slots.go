@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// Slots bounds the connections of several Servers, six descriptors each. Half are reserved for
-// calls without connections; otherwise a call gets one only while more are free than it has.
+// Slots limits the connections of several Servers; each takes six descriptors. Half of the slots are reserved for
+// calls without connections. A call that has some gets another only while more slots are free, beyond that half, than
+// it has.
 type Slots struct {
 	kept int
 
@@ -18,7 +19,7 @@ type Slots struct {
 // NewSlots returns n slots.
 func NewSlots(n int) *Slots { return &Slots{kept: n / 2, free: n, changed: make(chan struct{})} }
 
-// take waits for a slot for s. It returns false if ctx ends first.
+// take waits for a slot. It returns false if ctx ends first.
 func (p *Slots) take(ctx context.Context, s *Server) bool {
 	for {
 		changed, ok := p.try(s)

@@ -14,8 +14,8 @@ import (
 	"github.com/toold/toold/sandbox/launch"
 )
 
-// dir checks the requested directory, and keeps it open. What a person reads must be what
-// becomes writable, so the path has no links and no "..".
+// dir checks the requested directory and keeps it open. The path must not contain links or "..", so that what a
+// person reads is what becomes writable.
 func (b Limits) dir(g *Escalation, p sandbox.Profile) error {
 	path := g.words.Write
 	if path == "" {

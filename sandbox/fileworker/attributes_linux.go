@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// copyAttributes copies owner, mode and extended attributes. Changing the owner clears mode bits. A group that
-// this process cannot give is left out where nobody gains rights by that, and nobody loses more than writing.
+// copyAttributes copies owner, mode and extended attributes. Changing the owner clears mode bits. It omits a group
+// that this process cannot set if that grants no one more rights and costs others at most the right to write.
 func copyAttributes(to, from *os.File) error {
 	var have, want unix.Stat_t
 	if err := unix.Fstat(int(from.Fd()), &want); err != nil {
@@ -23,12 +23,12 @@ func copyAttributes(to, from *os.File) error {
 		err := unix.Fchown(int(to.Fd()), int(want.Uid), int(want.Gid))
 		switch {
 		case err == nil:
-		case have.Uid != want.Uid: // not %w, whose remedy is for other causes
+		case have.Uid != want.Uid: // not %w, whose advice is for other causes
 			return fmt.Errorf("cannot keep the file's owner (uid %d, gid %d): %v; ask the owner to change it", want.Uid, want.Gid, err)
 		case !dispensable(int(from.Fd()), want.Mode):
 			return fmt.Errorf("cannot keep the file's group (gid %d), which has other rights than all: %v; write into the file with bash, which keeps its group", want.Gid, err)
 		default:
-			want.Mode &^= 0o020 &^ (want.Mode << 3) // what all may, the group may
+			want.Mode &^= 0o020 &^ (want.Mode << 3) // the group keeps the rights of all others
 		}
 	}
 	if err := copyXattrs(int(to.Fd()), int(from.Fd())); err != nil {
@@ -37,8 +37,7 @@ func copyAttributes(to, from *os.File) error {
 	return unix.Fchmod(int(to.Fd()), want.Mode&0o1777)
 }
 
-// dispensable reports whether the group of a file has the rights of all others, writing aside, and no list of
-// rights says more.
+// dispensable reports whether the group of a file has the rights of all others, except writing, and there is no ACL.
 func dispensable(file int, mode uint32) bool {
 	group, others := mode>>3&0o7, mode&0o7
 	_, err := unix.Fgetxattr(file, "system.posix_acl_access", nil)
@@ -47,7 +46,7 @@ func dispensable(file int, mode uint32) bool {
 }
 
 func copyXattrs(to, from int) error {
-	names := make([]byte, 64<<10) // the kernel's limit (xattr(7))
+	names := make([]byte, 64<<10) // limit of the kernel (xattr(7))
 	n, err := unix.Flistxattr(from, names)
 	if errors.Is(err, unix.ENOTSUP) {
 		return nil
@@ -65,7 +64,7 @@ func copyXattrs(to, from int) error {
 		if err == nil {
 			err = unix.Fsetxattr(to, name, value[:size], 0)
 		}
-		// Only the system may set labels of security modules.
+		// Only the system may set the labels of security modules.
 		if err != nil && (strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "system.")) {
 			return fmt.Errorf("%s: %w", name, err)
 		}

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// explain adds what failed and the next step to an error. A failed write leaves the old file.
+// explain adds to an error what failed and what to do next. After a failed write, the old file is unchanged.
 func explain(verb, path string, err error) error {
 	switch {
 	case errors.Is(err, unix.ELOOP):

@@ -13,7 +13,7 @@ import (
 	"github.com/toold/toold/sandbox/internal/fileops"
 )
 
-// openFile is Pool.Open in the daemon itself (openat2(2), Linux 5.6).
+// openFile implements Pool.Open in the daemon itself (openat2(2), Linux 5.6).
 func openFile(canonical string) (*os.File, error) {
 	fd, err := fileops.Open(canonical)
 	if err != nil {
@@ -22,7 +22,7 @@ func openFile(canonical string) (*os.File, error) {
 	return impatient(fd, canonical), nil
 }
 
-// openDir opens a directory by its canonical path in the daemon itself. It follows no link.
+// openDir opens a directory by its canonical path in the daemon itself. It follows no links.
 func openDir(canonical string) (*os.File, error) {
 	fd, err := fileops.OpenDir(canonical)
 	if err != nil {
@@ -31,8 +31,8 @@ func openDir(canonical string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), canonical), nil
 }
 
-// impatient returns a file for a nonblocking descriptor whose reads fail if they would block, as
-// for /proc/kmsg. os.NewFile must not see the flag, or it would use the poller, which waits.
+// impatient returns a file for a nonblocking descriptor, such as that of /proc/kmsg, whose reads fail if they would
+// block. os.NewFile must not see the flag, or reads would wait in the poller.
 func impatient(fd int, name string) *os.File {
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 	if err == nil {
@@ -45,14 +45,12 @@ func impatient(fd int, name string) *os.File {
 	return f
 }
 
-// replaceFile is Pool.Replace in the daemon itself.
 func replaceFile(canonical string, r Replacement) error {
 	return replaceBy(&own{}, canonical, r)
 }
 
-// writer creates the new file and renames it into position.
 type writer interface {
-	// Begin writes the content and returns the new file, open for reading.
+	// Begin writes the content and returns the new file, opened for reading.
 	Begin(c fileops.Change, content []byte) (*os.File, error)
 	Commit() error
 	// Remove removes the old file.
@@ -61,7 +59,6 @@ type writer interface {
 	Discard()
 }
 
-// own writes in this process.
 type own struct{ pending *fileops.PendingFile }
 
 func (o *own) Begin(c fileops.Change, content []byte) (file *os.File, err error) {
@@ -81,8 +78,8 @@ func (o *own) Discard() {
 	}
 }
 
-// replaceBy implements replaceFile with w. This process sets owner and attributes: a user namespace
-// has no numbers for other users and groups.
+// replaceBy implements replaceFile with w. This process sets owner and attributes, since a user namespace does not
+// map other users and groups.
 func replaceBy(w writer, canonical string, r Replacement) error {
 	change := fileops.Change{Path: canonical, Parents: r.Parents, Private: r.Like != nil, Old: r.Old}
 	if r.Seen != nil {
@@ -104,7 +101,6 @@ func replaceBy(w writer, canonical string, r Replacement) error {
 	return nil
 }
 
-// writeBy makes w write the new content and rename it into position.
 func writeBy(w writer, change fileops.Change, r Replacement) error {
 	defer w.Discard()
 	file, err := w.Begin(change, r.Data)

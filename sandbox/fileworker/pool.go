@@ -1,8 +1,8 @@
-// Package fileworker opens and replaces files for calls, in processes that are confined like the
-// commands of their profile.
+// Package fileworker opens and replaces files for calls in processes that are confined like the commands of the same
+// profile.
 //
-// It takes canonical paths and follows no link. What the profile or its masks refuse is a
-// *sandbox.Denial. Decisions about calls are made elsewhere, and commands open files themselves.
+// It takes canonical paths and follows no links. What the profile or its masks refuse is a *sandbox.Denial. It makes
+// no decisions about calls, and does not open files for commands.
 package fileworker
 
 import (
@@ -15,29 +15,28 @@ import (
 	"github.com/toold/toold/sandbox/launch"
 )
 
-// Pool opens and replaces files for calls in a worker process that is confined like the profile's
-// commands. The worker is started on demand, and replaced when it dies, does not answer, or has an
-// outdated view. If it cannot be started, opening fails.
+// Pool opens and replaces files in a worker process that is confined like the commands of a profile. It starts the
+// worker on demand, and replaces it if it dies, does not answer, or has an outdated view. If no worker can be
+// started, opening fails.
 //
-// Under danger-full-access, and with a nil Pool, the daemon opens files itself. The zero value is
-// ready for concurrent use.
+// Under danger-full-access, and with a nil Pool, the daemon opens files itself. The zero value is ready to use. A
+// Pool is safe for concurrent use.
 type Pool struct{ workers workers }
 
-// Open opens a regular file for reading by its canonical path, following no symbolic link, and
-// reports what confined the process that opened it. The Report is empty if p.CanRead refuses.
-// errors.Is finds fs.ErrNotExist. It waits at most 30 s for a file system; a read that would block
-// fails.
+// Open opens a regular file for reading by its canonical path without following symbolic links. The Report says what
+// confined the process that opened it; it is empty if p.CanRead refuses. errors.Is finds fs.ErrNotExist. Open waits
+// at most 30 s for a file system. A read that would block fails.
 func (f *Pool) Open(ctx context.Context, p sandbox.Profile, canonical string) (*os.File, sandbox.Report, error) {
 	return f.open(ctx, p, canonical, openFile, (*workers).open)
 }
 
-// OpenDir opens a directory by its canonical path, like Open. Read it with ReadDir, and open its
+// OpenDir opens a directory by its canonical path, like Open. The caller may use ReadDir on it, but must open its
 // entries with Open and OpenDir.
 func (f *Pool) OpenDir(ctx context.Context, p sandbox.Profile, canonical string) (*os.File, sandbox.Report, error) {
 	return f.open(ctx, p, canonical, openDir, (*workers).openDir)
 }
 
-// open opens a file or directory in the daemon itself or in a worker.
+// open opens a file or directory in the daemon or in a worker.
 func (f *Pool) open(
 	ctx context.Context, p sandbox.Profile, canonical string,
 	own func(string) (*os.File, error), by func(*workers, context.Context, sandbox.Profile, string) (*os.File, sandbox.Report, error),
@@ -56,10 +55,9 @@ func (f *Pool) open(
 	return by(&f.workers, ctx, p, canonical)
 }
 
-// Replace gives a file new content atomically and durably; other hard links keep the old content.
-// What p.CanWrite refuses fails first; protected paths are read-only as for commands. No symbolic
-// link is followed, and the file must still be r.Old, and writable. Once started it ignores ctx,
-// but takes at most two minutes.
+// Replace replaces the content of a file atomically and durably; other hard links keep the old content. It fails
+// first for what p.CanWrite refuses; protected paths are read-only, as for commands. It follows no symbolic link. The
+// file must still be r.Old, and writable. Once started, it ignores ctx, but takes at most two minutes.
 func (f *Pool) Replace(ctx context.Context, p sandbox.Profile, canonical string, r Replacement) error {
 	err := p.CanOpen(canonical, true)
 	switch {
@@ -73,11 +71,11 @@ func (f *Pool) Replace(ctx context.Context, p sandbox.Profile, canonical string,
 	return f.workers.replace(ctx, p, canonical, r)
 }
 
-// Report sets a function that is called with the reason when a worker was lost and replaced. Call
-// it before any other method.
+// Report sets a function that is called with the reason when a worker was lost and replaced. It must be called before
+// any other method.
 func (f *Pool) Report(failed func(error)) { f.workers.failed = failed }
 
-// Close ends the workers and waits for them. No file is opened by one afterwards.
+// Close ends the workers and waits for them. Afterwards no worker opens a file.
 func (f *Pool) Close() {
 	if f != nil {
 		f.workers.close()
@@ -89,16 +87,16 @@ var errNoWorker = errors.New("there is no process that opens files for calls")
 // Replacement is the new content of a file.
 type Replacement struct {
 	Data []byte
-	// Old is the replaced file, as Pool.Open returned it. Mode, owner and extended attributes are kept,
-	// except setuid, setgid and file capabilities, and a group that the daemon cannot give if that has no more
-	// rights than all others, writing aside. Nil: the file must be new.
+	// Old is the file to replace, as returned by Pool.Open; nil = the file must be new. Its mode, owner and extended
+	// attributes are kept, except setuid, setgid, file capabilities, and a group that the daemon cannot set and that
+	// has no more rights than all others, except writing.
 	Old *os.File
-	// Seen is the result of Old.Stat before its content was read: a file changed since is not replaced.
-	// Nil: no check.
+	// Seen is the result of Old.Stat before its content was read. Replace fails if the file has changed since; nil =
+	// no check.
 	Seen fs.FileInfo
-	// Parents creates missing directories of a new file.
+	// Parents creates missing directories for a new file.
 	Parents bool
-	// Like is the file whose mode, owner and extended attributes a new file gets. Nil: defaults.
+	// Like is the file whose mode, owner and extended attributes a new file gets; nil = defaults.
 	Like *os.File
 	// Remove removes Old, which must be set.
 	Remove bool

@@ -14,15 +14,15 @@ import (
 	"github.com/toold/toold/sandbox/internal/fileops"
 )
 
-// These functions open and replace files on systems without openat2(2), as the daemon. On Linux
-// only their tests use them.
+// These functions open and replace files in the daemon on systems without openat2(2). On Linux, only their tests use
+// them.
 
 var (
 	errMoved      = errors.New("something on the way was replaced after the call was judged, or is a symbolic link")
 	errNotRegular = errors.New("it is no regular file")
 )
 
-// openPortable opens a regular file for reading. It verifies each directory on the way.
+// openPortable opens a regular file for reading. It checks each directory of the path.
 func openPortable(canonical string) (*os.File, error) {
 	f, err := openStepwise(canonical)
 	if err != nil {
@@ -58,7 +58,7 @@ func openStepwise(canonical string) (*os.File, error) {
 	return f, nil
 }
 
-// dirStepwise opens a directory component by component. parents creates missing ones.
+// dirStepwise opens a directory component by component. With parents, it creates missing ones.
 func dirStepwise(canonical string, parents bool) (*os.Root, error) {
 	dir, err := os.OpenRoot("/")
 	rest, name := strings.TrimPrefix(canonical, "/"), ""
@@ -97,7 +97,7 @@ func stepInto(up *os.Root, name string, parents bool) (*os.Root, error) {
 	return dir, nil
 }
 
-// replacePortable replaces a file by renaming another over it, and keeps the mode.
+// replacePortable replaces a file by renaming another over it. It keeps the mode.
 func replacePortable(canonical string, r Replacement) error {
 	if err := replaceStepwise(canonical, r); err != nil {
 		return fmt.Errorf("cannot write %s: %w", canonical, plainCause(err))
@@ -119,7 +119,7 @@ func replaceStepwise(canonical string, r Replacement) error {
 		return dir.Remove(name)
 	}
 	temporary := ".toold-" + rand.Text() + ".tmp"
-	defer func() { _ = dir.Remove(temporary) }() // already gone if it has been renamed
+	defer func() { _ = dir.Remove(temporary) }() // fails if it has been renamed
 	if err := writeNew(dir, temporary, r); err != nil {
 		return err
 	}
@@ -132,7 +132,6 @@ func replaceStepwise(canonical string, r Replacement) error {
 	return dir.Rename(temporary, name)
 }
 
-// stillThere verifies that name is the old file, unchanged and writable.
 func stillThere(dir *os.Root, name string, r Replacement) error {
 	if r.Old == nil {
 		return nil
@@ -160,7 +159,7 @@ func writeNew(dir *os.Root, name string, r Replacement) error {
 	mode := fs.FileMode(0o666)
 	like := cmp.Or(r.Old, r.Like)
 	if like != nil {
-		mode = 0o600 // until it gets the old file's mode
+		mode = 0o600 // until it gets the mode of the old file
 	}
 	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
@@ -179,7 +178,6 @@ func writeNew(dir *os.Root, name string, r Replacement) error {
 	return errors.Join(err, f.Close())
 }
 
-// plainCause strips internal names from an error.
 func plainCause(err error) error {
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
 		return path.Err

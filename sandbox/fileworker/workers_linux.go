@@ -19,33 +19,32 @@ import (
 )
 
 const (
-	// openWithin is how long a file system may take to open a file, and a worker to start. A dead
-	// network mount never answers.
+	// openWithin limits the time to open a file or start a worker. A file system on a dead network mount never
+	// answers.
 	openWithin = 30 * time.Second
 
-	// replaceWithin is the same for writing, syncing and renaming a file.
+	// replaceWithin limits the time to write, sync and rename a file.
 	replaceWithin = 2 * time.Minute
 
-	// mostIdle bounds the idle connections of a worker.
 	mostIdle = 8
 
-	// mostWorkers bounds the profiles with a worker at a time. A policy names few.
+	// mostWorkers limits the profiles with a worker at a time. A policy names few.
 	mostWorkers = 3
 )
 
 // workers are the processes that open files, one per profile in use.
 type workers struct {
 	failed  func(error)    // see Pool.Report; may be nil
-	running sync.WaitGroup // workers in service or ending
+	running sync.WaitGroup // for workers that are in use or ending
 
 	mu     sync.Mutex
-	list   []*worker // in service, most recently used last
+	list   []*worker // usable workers, most recently used last
 	closed bool
 }
 
 type opener func(c *fileops.Conn, path string, meanwhile func()) (fd int, err error)
 
-// open opens a file in the view of a profile. Protected files can be read.
+// open opens a file in the view of a profile. Protected files are readable.
 func (s *workers) open(ctx context.Context, p sandbox.Profile, canonical string) (*os.File, sandbox.Report, error) {
 	fd, report, err := s.opened(ctx, p, canonical, (*fileops.Conn).Open)
 	if err != nil {
@@ -82,8 +81,8 @@ func (s *workers) opened(ctx context.Context, p sandbox.Profile, canonical strin
 	return fd, report, err
 }
 
-// replace replaces a file in the view of a profile. A worker that is lost before the rename is
-// replaced once; after it the result is unknown.
+// replace replaces a file in the view of a profile. It retries once if the worker is lost before the rename. If the
+// worker is lost after it, the result is unknown.
 func (s *workers) replace(ctx context.Context, p sandbox.Profile, canonical string, r Replacement) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), replaceWithin, errNoAnswer)
 	defer cancel()
@@ -105,8 +104,8 @@ var (
 
 type remote struct {
 	conn *fileops.Conn
-	file *os.File // not nil: begun
-	done bool     // the worker has no pending file any more
+	file *os.File // set once begun
+	done bool     // the worker has no pending file
 }
 
 func (r *remote) Begin(c fileops.Change, content []byte) (*os.File, error) {
@@ -150,14 +149,14 @@ func (r *remote) Discard() {
 	}
 }
 
-// mostStale is how many workers are tried when their view changes meanwhile. A machine's mounts
-// change for many reasons.
+// mostStale limits the workers that are tried while their views become outdated. The machine's mounts can change for
+// many reasons.
 const mostStale = 5
 
-// ask runs do with a worker for this profile, and with a fresh one if that is lost, once, or stale.
-// reads means that protected paths do not matter.
+// ask runs do with a worker for this profile. It tries again with another worker once if the worker is lost, and if
+// its view is outdated. reads means that protected paths do not matter.
 func (s *workers) ask(ctx context.Context, p sandbox.Profile, reads bool, do func(*worker, *fileops.Conn) error) (sandbox.Report, error) {
-	p.Ports, p.Sockets, p.Groups, p.Limits = nil, nil, nil, sandbox.Limits{} // not used by workers
+	p.Ports, p.Sockets, p.Groups, p.Limits = nil, nil, nil, sandbox.Limits{} // workers do not use these
 	if len(p.Protect) == 0 {
 		p.Protect = nil // compared by serves
 	}
@@ -173,7 +172,7 @@ func (s *workers) ask(ctx context.Context, p sandbox.Profile, reads bool, do fun
 	}
 }
 
-// askOne tries one worker. fresh means that another may succeed.
+// askOne tries one worker. fresh means that another worker may succeed.
 func (s *workers) askOne(ctx context.Context, p sandbox.Profile, reads bool, do func(*worker, *fileops.Conn) error) (report sandbox.Report, fresh bool, err error) {
 	if ctx.Err() != nil {
 		return sandbox.Report{}, false, ctx.Err()
@@ -188,7 +187,7 @@ func (s *workers) askOne(ctx context.Context, p sandbox.Profile, reads bool, do 
 	return w.report(), fresh, err
 }
 
-// uncut calls do, and cuts the connection if ctx ends meanwhile.
+// uncut calls do, and cuts the connection if ctx ends before it returns.
 func uncut(ctx context.Context, conn *fileops.Conn, do func() error) (cut bool, err error) {
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -209,7 +208,7 @@ func uncut(ctx context.Context, conn *fileops.Conn, do func() error) (cut bool, 
 	return true, ctx.Err()
 }
 
-// lease returns a worker and a connection. release returns both.
+// lease returns a worker and a connection, which the caller must release.
 func (s *workers) lease(ctx context.Context, p sandbox.Profile, reads bool) (w *worker, conn *fileops.Conn, err error) {
 	if w, conn, err = s.pick(p, reads); err != nil {
 		return nil, nil, err
@@ -224,7 +223,7 @@ func (s *workers) lease(ctx context.Context, p sandbox.Profile, reads bool) (w *
 	return w, conn, nil
 }
 
-// pick finds a worker with this profile, or creates one that is to be started.
+// pick finds a worker with this profile, or creates one without starting it.
 func (s *workers) pick(p sandbox.Profile, reads bool) (w *worker, idle *fileops.Conn, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,8 +248,8 @@ func (s *workers) pick(p sandbox.Profile, reads bool) (w *worker, idle *fileops.
 	return w, idle, nil
 }
 
-// makeRoom retires workers that one with this profile supersedes: those that differ only in
-// protected paths or have older caches, and one too many. The caller holds mu.
+// makeRoom retires workers that one with this profile replaces: those that differ only in protected paths or have
+// older caches, and one if there are too many. The caller holds mu.
 func (s *workers) makeRoom(p sandbox.Profile) {
 	for _, w := range slices.Clone(s.list) {
 		if w.serves(p, true) || w.caches != p.Caches.Version() || len(s.list) == mostWorkers {
@@ -259,7 +258,7 @@ func (s *workers) makeRoom(p sandbox.Profile) {
 	}
 }
 
-// release returns a worker and its connection. Bad ones are not reused.
+// release returns a worker and its connection. If they are bad, they are not reused.
 func (s *workers) release(w *worker, conn *fileops.Conn, bad bool) {
 	s.mu.Lock()
 	w.users--
@@ -278,7 +277,7 @@ func (s *workers) release(w *worker, conn *fileops.Conn, bad bool) {
 	}
 }
 
-// retire takes a worker out of service, and ends it once unused. The caller holds mu.
+// retire stops giving a worker to callers, and ends it once it is unused. The caller holds mu.
 func (s *workers) retire(w *worker) {
 	s.list = slices.DeleteFunc(s.list, func(other *worker) bool { return other == w })
 	w.retired = true
@@ -297,7 +296,7 @@ func (s *workers) letGo(w *worker) {
 	}
 }
 
-// close ends all workers, those in use once they are unused, and waits for them.
+// close ends all workers, once they are unused, and waits for them.
 func (s *workers) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -308,17 +307,17 @@ func (s *workers) close() {
 	s.running.Wait()
 }
 
-// worker is one process that opens files. started sets the fields below profile, once.
+// worker is a process that opens files. started sets the fields below profile once.
 type worker struct {
 	profile sandbox.Profile
-	caches  any // the version when the worker was created
+	caches  any // version when the worker was created
 
 	start     sync.Once
 	err       error
 	process   *launch.Process
 	listener  *os.File         // receives connections
-	host      *snapshot.Cached // its view, apart from
-	protected *snapshot.Host   // protected paths
+	host      *snapshot.Cached // its view, except protected
+	protected *snapshot.Host
 
 	// Guarded by workers.mu.
 	users   int
@@ -327,7 +326,6 @@ type worker struct {
 	gone    bool
 }
 
-// serves reports whether the worker's view is that of p.
 func (w *worker) serves(p sandbox.Profile, reads bool) bool {
 	if reads {
 		p.Protect = w.profile.Protect
@@ -335,7 +333,7 @@ func (w *worker) serves(p sandbox.Profile, reads bool) bool {
 	return w.caches == p.Caches.Version() && reflect.DeepEqual(w.profile, p)
 }
 
-// started starts the worker once. Later callers wait.
+// started starts the worker once. Concurrent callers wait.
 func (w *worker) started(ctx context.Context) error {
 	w.start.Do(func() {
 		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), openWithin, errNoAnswer)
@@ -360,7 +358,7 @@ func (w *worker) launch(ctx context.Context) error {
 	defer theirs.Close()
 	p := w.profile
 	w.host = snapshot.TakeCached(p.Roots(), p.Hide)
-	w.protected = snapshot.Take(nil, p.Fixed()) // separate: it may be long, and reading does not need it
+	w.protected = snapshot.Take(nil, p.Fixed()) // separate, since the list may be long and reading does not need it
 	w.process, err = launch.Start(ctx, launch.Command{
 		Argv: []string{"/proc/self/exe", fileops.Marker}, Env: []string{"GOMAXPROCS=2"}, Dir: "/",
 		Stdin: null, Stdout: null, Stderr: null, Extra: theirs, Profile: p,
@@ -368,7 +366,6 @@ func (w *worker) launch(ctx context.Context) error {
 	return err
 }
 
-// report returns what confines the worker, without asking it.
 func (w *worker) report() sandbox.Report {
 	r := w.process.Report()
 	r.Network, r.Proxy = false, false
@@ -377,13 +374,13 @@ func (w *worker) report() sandbox.Report {
 }
 
 func (w *worker) end() {
-	for _, conn := range w.idle { // no other goroutine uses them any more
+	for _, conn := range w.idle { // no other goroutine uses them
 		conn.Close()
 	}
 	if w.process != nil {
 		w.process.End()
 	}
-	w.listener.Close() // allowed on nil
+	w.listener.Close() // nil is allowed
 	if w.host != nil {
 		w.host.Close()
 		w.protected.Close()

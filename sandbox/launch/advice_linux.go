@@ -14,7 +14,6 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// unavailable returns the error of a failed stage, with advice.
 func unavailable(stage string, err error) *sandbox.StageError {
 	var no syscall.Errno
 	if errors.As(err, &no) {
@@ -35,8 +34,8 @@ var (
 	starting = []string{"clone", "start ", "prepare a shell "}
 )
 
-// shortage returns the advice where a stage lacked what the kernel gives a number of; "" = none. See
-// clone(2), cgroups(7), openat2(2), and fs.mount-max in proc_sys_fs(5).
+// shortage returns the advice if a stage failed because a limit of the kernel was reached, or "". See clone(2),
+// cgroups(7), openat2(2), and fs.mount-max in proc_sys_fs(5).
 func shortage(stage string, no syscall.Errno) string {
 	begins := func(prefix string) bool { return strings.HasPrefix(stage, prefix) }
 	mounts, starts := slices.ContainsFunc(mounting, begins), slices.ContainsFunc(starting, begins)
@@ -61,9 +60,8 @@ func shortage(stage string, no syscall.Errno) string {
 	return ""
 }
 
-// namespaceLimit guesses the limit that refused a namespace, by its kind, and returns the command
-// that raises it. The kernel does not report which limit it was; each kind has its own, and the
-// lowest is reached first.
+// namespaceLimit returns the kind of namespace whose limit was probably reached, and the command that raises it. The
+// kernel does not report the kind. Each kind has its own limit, and the lowest is reached first.
 func namespaceLimit() (kind, advice string) {
 	lowest := uint64(math.MaxUint64)
 	for _, k := range []string{"user", "mnt", "pid", "net", "ipc", "uts"} {
@@ -79,7 +77,7 @@ func namespaceLimit() (kind, advice string) {
 	return kind, fmt.Sprintf("the limit is %s, here %d: sudo sysctl -w %[1]s=%[3]d", key, lowest, max(10_000, 2*min(lowest, math.MaxInt32/2)))
 }
 
-// advise returns the command that fixes a machine on which stage fails with an error. bwrap reports none.
+// advise returns the command that fixes a machine on which stage fails. bwrap reports no error number.
 func advise(stage string, no syscall.Errno) string {
 	refused := slices.Contains([]syscall.Errno{syscall.EPERM, syscall.EACCES, syscall.ENOSYS, syscall.EUSERS}, no)
 	switch {

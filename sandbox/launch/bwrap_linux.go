@@ -16,11 +16,11 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
-// bwrapPath is where distributions install bwrap(1), and the path in AppArmor's profile. PATH is
-// not searched: a call may have written there.
+// bwrapPath is where distributions install bwrap(1), and the path in AppArmor's profile. PATH is not searched, since
+// a call may have written to its directories.
 const bwrapPath = "/usr/bin/bwrap"
 
-// trustBwrap fails if anyone but root could have changed bwrap, or if calls under p may write its
+// trustBwrap returns an error if a user other than root can change bwrap, or if calls under p may write its
 // directory.
 func trustBwrap(p sandbox.Profile) error {
 	if p.Mode == sandbox.WorkspaceWrite && p.InRoots(bwrapPath) {
@@ -41,8 +41,8 @@ func trustBwrap(p sandbox.Profile) error {
 	return nil
 }
 
-// rootOwns reports whether root owns a file. In a user namespace that does not map root, root's
-// files have the overflow uid (user_namespaces(7)).
+// rootOwns reports whether root owns a file. In a user namespace that does not map root, root's files have the
+// overflow uid (user_namespaces(7)).
 func rootOwns(st *unix.Stat_t) bool {
 	if st.Uid == 0 {
 		return true
@@ -56,7 +56,6 @@ func rootOwns(st *unix.Stat_t) bool {
 	return err == nil && fmt.Sprint(st.Uid) == setting("kernel/overflowuid") && int(st.Uid) != os.Getuid()
 }
 
-// useBwrap makes bwrap create the namespaces and the view. The helper verifies them.
 func useBwrap(spec *helper.Spec) {
 	spec.External = true
 	for _, kind := range spec.NamespaceKinds() {
@@ -72,32 +71,32 @@ const (
 	bwrapProgram
 	bwrapArgs
 	bwrapInfo
-	bwrapCovers // and following ones
+	bwrapCovers // and the following ones
 )
 
-// bwrap is a bwrap process, which starts one helper and outlives it.
+// bwrap is a bwrap process, which starts one helper and exits after it.
 type bwrap struct {
 	said   *os.File    // its standard error
-	word   string      // its first line; set by wait
+	word   string      // first line of its standard error; set by wait
 	helper *os.Process // nil until it is found; by pidfd
-	pid    int         // its pid; valid after helper is released
-	pidfd  int         // its pidfd, for wait
+	pid    int         // of the helper; valid after helper is released
+	pidfd  int         // of the helper, for wait
 
 	// Closed when the helper has been found.
-	program      *os.File // this binary, which may be missing in the view
+	program      *os.File // this binary, which the sandbox may not contain
 	args         *os.File
-	info, status *os.File // a pipe from bwrap: its end, and ours
+	info, status *os.File // a pipe from bwrap: its end and the daemon's
 	null         *os.File
 	covers       []*os.File
 }
 
-// newBwrap prepares to start a helper by bwrap, and adds to spec what the helper must verify. The
-// caller must release what only the start needs, and call wait.
+// newBwrap prepares to start a helper with bwrap, and adds to spec what the helper must verify. The caller must call
+// wait, and release what only the start needs.
 func newBwrap(c Command, spec *helper.Spec) (*bwrap, error) {
 	b := &bwrap{}
 	if err := b.prepare(c, spec); err != nil {
 		b.letGo()
-		b.said.Close() // allowed on nil
+		b.said.Close() // nil is allowed
 		return nil, err
 	}
 	return b, nil
@@ -107,7 +106,7 @@ func (b *bwrap) prepare(c Command, spec *helper.Spec) (err error) {
 	if b.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
 		return err
 	}
-	// Opened without read permission: the binary may be execute-only.
+	// Opened with O_PATH, since the binary may not be readable.
 	program, err := unix.Open("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -127,7 +126,7 @@ func (b *bwrap) prepare(c Command, spec *helper.Spec) (err error) {
 	return err
 }
 
-// cover makes a file that bwrap mounts over another.
+// cover creates a file that bwrap mounts over another.
 func (b *bwrap) cover() (int, error) {
 	file, err := memoryFile("cover", []byte(helper.Cover))
 	if err != nil {
@@ -139,12 +138,11 @@ func (b *bwrap) cover() (int, error) {
 
 func (b *bwrap) letGo() {
 	for _, f := range append([]*os.File{b.null, b.program, b.args, b.info, b.status}, b.covers...) {
-		f.Close() // allowed on nil
+		f.Close() // nil is allowed
 	}
 }
 
-// command returns the bwrap command, which starts this binary as the first process of the
-// namespaces.
+// command returns the bwrap command, which starts this binary as the first process in the namespaces.
 func (b *bwrap) command(control *os.File) *exec.Cmd {
 	return &exec.Cmd{
 		Path: bwrapPath,
@@ -158,29 +156,29 @@ func (b *bwrap) command(control *os.File) *exec.Cmd {
 
 // find waits until bwrap has started the process that becomes the helper.
 func (b *bwrap) find(pid int) error {
-	b.info.Close() // so that EOF follows if bwrap ends
+	b.info.Close() // so that reads end if bwrap exits
 	var started struct {
 		PID int `json:"child-pid"`
 	}
 	err := json.NewDecoder(io.LimitReader(b.status, 4<<10)).Decode(&started)
 	if err != nil {
-		return err // bwrap has ended
+		return err // bwrap has exited
 	}
 	fd, err := unix.PidfdOpen(started.PID, 0)
 	if err != nil {
 		return err
 	}
-	found, err := os.FindProcess(started.PID) // a pidfd, so it never refers to another process
+	found, err := os.FindProcess(started.PID) // uses a pidfd, and so never another process
 	row, gone := helper.Process(started.PID)
 	if err == nil && gone == nil && row.Parent == pid {
 		b.helper, b.pid, b.pidfd = found, started.PID, fd
 		return nil
 	}
 	unix.Close(fd)
-	return errors.Join(err, gone, unix.ESRCH) // or its pid was reused
+	return errors.Join(err, gone, unix.ESRCH) // or the pid was reused
 }
 
-// wait waits until bwrap and the helper are gone, and releases everything. Call it once.
+// wait waits until bwrap and the helper have exited, and releases everything. It must be called once.
 func (b *bwrap) wait() {
 	if b == nil {
 		return
@@ -201,7 +199,7 @@ func (b *bwrap) wait() {
 	b.said.Close()
 }
 
-// unavailable returns the error of a helper that is gone, with bwrap's message if any.
+// unavailable returns the error of a helper that has exited, with bwrap's message if there is one.
 func (p *Process) unavailable(stage string, err error) *sandbox.StageError {
 	if p.via != nil && p.via.word != "" {
 		stage, err = launcherBwrap, errors.New(p.via.word)
@@ -209,7 +207,6 @@ func (p *Process) unavailable(stage string, err error) *sandbox.StageError {
 	return unavailable(stage, err)
 }
 
-// memoryFile returns a memory file positioned at its start.
 func memoryFile(name string, content []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
 	if err != nil {
@@ -227,7 +224,6 @@ func memoryFile(name string, content []byte) (*os.File, error) {
 	return f, nil
 }
 
-// terminalName returns the path of the command's terminal, "" if unknown.
 func (c Command) terminalName() (name string) {
 	if !c.Terminal {
 		return ""

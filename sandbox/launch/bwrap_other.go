@@ -4,5 +4,5 @@ package launch
 
 import "github.com/toold/toold/sandbox"
 
-// trustBwrap fails: other systems have no bwrap.
+// trustBwrap returns an error, since other systems have no bwrap.
 func trustBwrap(sandbox.Profile) error { return errPlatform }

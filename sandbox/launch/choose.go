@@ -8,9 +8,9 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// Choose finds the best tier that this machine supports for a profile, at least
-// lowest, and returns the profile with it and its Report. The error is that of tier
-// A, a *StageError; it names the setting if a lower tier would work.
+// Choose finds the best tier, at least lowest, in which this machine can confine the profile. It returns the profile
+// with that tier, and its Report. The error is the one of tier A, a *StageError; if a lower tier would work, it names
+// the setting that permits that.
 func Choose(ctx context.Context, p sandbox.Profile, lowest sandbox.Tier) (sandbox.Profile, sandbox.Report, error) {
 	p.Tier, p.Degraded = sandbox.TierA, ""
 	if p.Launcher == launcherBwrap && p.Mode != sandbox.FullAccess {
@@ -35,7 +35,7 @@ func Choose(ctx context.Context, p sandbox.Profile, lowest sandbox.Tier) (sandbo
 	return c, report, err
 }
 
-// chooseLower finds the best tier after A has failed.
+// chooseLower finds the best tier after tier A has failed.
 func chooseLower(ctx context.Context, p sandbox.Profile, lowest sandbox.Tier, failed *sandbox.StageError) (sandbox.Profile, sandbox.Report, error) {
 	if failed.Stage != stageProc {
 		return chooseC(ctx, p, lowest, failed)
@@ -55,8 +55,8 @@ func chooseLower(ctx context.Context, p sandbox.Profile, lowest sandbox.Tier, fa
 	return p, report, nil
 }
 
-// stageProc is the stage that fails if the machine's /proc is masked.
+// stageProc is the stage that fails if the machine's /proc is partly hidden, as in containers.
 const stageProc = "mount /proc"
 
-// apart reports whether calls in a tier have their own PID namespace.
+// apart reports whether calls in a tier have a PID namespace of their own.
 func apart(t sandbox.Tier) bool { return t == sandbox.TierA || t == sandbox.TierBwrap }

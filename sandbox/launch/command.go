@@ -1,8 +1,8 @@
 // Package launch starts commands in the sandbox that a sandbox.Profile describes.
 //
-// On Linux a helper starts them: this binary, re-executed in fresh namespaces (see Start). What
-// cannot be confined does not run. Choose finds the tier that the machine supports. Package launch
-// judges no call and opens no file for one: see packages policy and fileworker.
+// On Linux, it starts them through a helper: this binary, re-executed in new namespaces (see Start). What cannot be
+// confined does not run. Choose finds the tier that the machine supports. The package makes no decisions about calls
+// and opens no files for them: see packages policy and fileworker.
 package launch
 
 import (
@@ -15,38 +15,37 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
-// Command is one program to start in the sandbox.
+// Command is a program to start in the sandbox.
 type Command struct {
 	Argv []string // Argv[0] is an absolute path
-	Env  []string // the whole environment
+	Env  []string // complete environment
 	Dir  string   // absolute; entered inside the sandbox
-	// DirIs is the identity Dir must have, from Pin; then no component of Dir may be a link. "" accepts
-	// any.
+	// DirIs is the identity that Dir must have, from Pin. If it is set, no component of Dir may be a link. "" accepts
+	// any directory.
 	DirIs string
 
 	Stdin, Stdout, Stderr *os.File
-	Terminal              bool     // Stdin is a terminal and becomes the controlling one
-	Extra                 *os.File // the program's descriptor 3; may be nil
+	Terminal              bool     // Stdin is a terminal, which becomes the controlling one
+	Extra                 *os.File // descriptor 3 of the program; may be nil
 
-	// Room > 0 starts a bash without its script: Argv ends with -c, Process.SetScript sets a script of
-	// at most Room bytes, and Process.Release runs it. Extra must be nil then. 0 = Argv is complete.
+	// Room > 0 starts a bash without its script: Argv ends in -c, Process.SetScript sets a script of at most Room
+	// bytes, and Process.Release runs it. Extra must be nil. 0 = Argv is complete.
 	Room int
 
-	// Slots, if set, may run the command in an earlier command's helper, and gets its helper back.
+	// Slots, if set, may provide the helper of an earlier command, and receives this helper afterwards.
 	Slots *Slots
 
-	// Reserve prepares the sandbox but starts the command only on Process.Release. It has no effect
-	// with Room.
+	// Reserve prepares the sandbox, but starts the command only on Process.Release. It has no effect with Room.
 	Reserve bool
 
 	Profile sandbox.Profile
 }
 
-// Member is one process of a call.
+// Member is a process of a call.
 type Member = helper.Member
 
-// DirError reports that a command cannot start in its directory. errors.Is finds fs.ErrNotExist,
-// fs.ErrPermission or syscall.ENOTDIR.
+// DirError is returned if a command cannot start in its directory. errors.Is finds fs.ErrNotExist, fs.ErrPermission
+// or syscall.ENOTDIR.
 type DirError struct {
 	Dir string
 	Err error
@@ -59,7 +58,7 @@ func (e *DirError) Error() string {
 // Unwrap returns the kernel's reason.
 func (e *DirError) Unwrap() error { return e.Err }
 
-// check rejects a profile that would confine less than it seems to.
+// check returns an error for a profile that would confine less than it says.
 func check(p sandbox.Profile) error {
 	if p.Tier == sandbox.TierC && p.Mode != sandbox.FullAccess {
 		if err := checkListed(p); err != nil {

@@ -11,7 +11,6 @@ import (
 
 const maxFiles = 64
 
-// nextFiles waits for the helper's next event and its descriptors.
 func (p *Process) nextFiles() (event helper.Event, files []*os.File, err error) {
 	raw, err := p.control.SyscallConn()
 	if err != nil {
@@ -36,8 +35,8 @@ func (p *Process) nextFiles() (event helper.Event, files []*os.File, err error) 
 	return event, files, err
 }
 
-// ended reports whether err is the kernel's notice, sent once, that the helper ended with unread
-// orders. Events that it sent before can still be read.
+// ended reports whether err is the kernel's notice, sent once, that the helper exited with unread orders. Earlier
+// events can still be read.
 func ended(err error) bool { return errors.Is(err, unix.ECONNRESET) }
 
 func filesOf(oob []byte) ([]*os.File, error) {

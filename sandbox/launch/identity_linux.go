@@ -13,7 +13,6 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
-// identityOf names a process uniquely: pid, start time, boot id.
 func identityOf(pid int) (string, error) {
 	p, err := helper.Process(pid)
 	if err != nil {
@@ -31,8 +30,8 @@ func bootID() (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// KillIdentity kills the helper with this identity, and with it its call, and reports whether it
-// lived. A helper whose daemon died ends by itself; this is a second safeguard.
+// KillIdentity kills the helper with this identity and its call, and reports whether it was alive. A helper whose
+// daemon died ends by itself; this is a second safeguard.
 func KillIdentity(identity string) (killed bool, err error) {
 	pid, start, ok := parseIdentity(identity)
 	if !ok {
@@ -44,7 +43,7 @@ func KillIdentity(identity string) (killed bool, err error) {
 	err = helper.Proc{PID: pid, Start: start}.Signal(unix.SIGKILL)
 	killed = err == nil
 	err = ignoreGone(err)
-	if !sweepOrphans(pid, "") { // an unconfined helper's children outlive it
+	if !sweepOrphans(pid, "") { // children of an unconfined helper outlive it
 		err = errors.Join(err, fmt.Errorf("cannot end what the call has left: list it with ps -s %d, and end it", pid))
 	}
 	return killed, err

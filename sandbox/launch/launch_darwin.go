@@ -8,16 +8,15 @@ import (
 )
 
 const (
-	sandboxExec = "/usr/bin/sandbox-exec" // never looked up in PATH
+	sandboxExec = "/usr/bin/sandbox-exec" // not looked up in PATH
 	tierBelt    = "seatbelt"
 
 	beltDegraded = "macOS's sandbox holds files, sockets and the network, and no more: a call's processes are found by their session and their parents, " +
 		"nothing limits their number or memory, and repositories cannot be made; for all of the sandbox run the daemon on Linux: in a container or a virtual machine"
 )
 
-// Launcher returns the prefix that starts a command confined as p says, and its report:
-// sandbox-exec(1) with a profile; none with danger-full-access. tmp is the call's own temporary
-// directory.
+// Launcher returns the prefix of a command line that confines the command as p says: sandbox-exec(1) with a profile,
+// or nothing for danger-full-access. It also returns the Report. tmp is the call's temporary directory.
 func Launcher(p sandbox.Profile, tmp string) (prefix []string, r sandbox.Report, err error) {
 	if p.Mode == sandbox.FullAccess {
 		return nil, reportOf(p, 0, false), nil
@@ -35,8 +34,7 @@ func Launcher(p sandbox.Profile, tmp string) (prefix []string, r sandbox.Report,
 	}, nil
 }
 
-// Try starts a command that tries to escape, and returns the Report of calls under p. The error is
-// a *StageError.
+// Try starts a command that tries to escape, and returns the Report of calls under p. The error is a *StageError.
 func Try(ctx context.Context, p sandbox.Profile) (sandbox.Report, error) {
 	_, report, err := Launcher(p, "")
 	if err != nil || p.Mode == sandbox.FullAccess {

@@ -17,7 +17,6 @@ import (
 	"github.com/toold/toold/sandbox/internal/snapshot"
 )
 
-// launch starts the helper and sends it the specification.
 func (p *Process) launch(c Command, spec helper.Spec, handed []*os.File) error {
 	p.command = c
 	if spec.External {
@@ -56,7 +55,7 @@ func (p *Process) begin(spec helper.Spec, handed []*os.File) error {
 	return nil
 }
 
-// adopt runs the command in an idle helper, if there is one.
+// adopt runs the command in an idle helper, if one is suitable.
 func (p *Process) adopt(spec helper.Spec, handed []*os.File) bool {
 	for {
 		t := p.command.Slots.take(p.kind)
@@ -74,8 +73,7 @@ func (p *Process) adopt(spec helper.Spec, handed []*os.File) bool {
 	}
 }
 
-// reuseView is instruct for a helper that has run a command: it keeps its view if a new one would
-// be the same.
+// reuseView is instruct for a helper that has run a command: it keeps its view if a new one would be the same.
 func (p *Process) reuseView(spec helper.Spec, handed []*os.File) error {
 	if p.made.fits(p.command, spec.View) {
 		spec.View, spec.Kept = helper.View{Terminal: spec.Terminal}, true
@@ -86,7 +84,6 @@ func (p *Process) reuseView(spec helper.Spec, handed []*os.File) error {
 	return p.instruct(spec, handed)
 }
 
-// instruct sends the specification with its descriptors.
 func (p *Process) instruct(spec helper.Spec, handed []*os.File) (err error) {
 	encoded, err := spec.Encode()
 	if err != nil {
@@ -104,7 +101,7 @@ func (p *Process) instruct(spec helper.Spec, handed []*os.File) (err error) {
 	return p.sendSpec(encoded, handed)
 }
 
-// clone starts the helper, through bwrap if that makes the namespaces.
+// clone starts the helper, through bwrap if that creates the namespaces.
 func (p *Process) clone(spec helper.Spec) error {
 	c := p.command
 	theirs, err := p.connect()
@@ -117,7 +114,7 @@ func (p *Process) clone(spec helper.Spec) error {
 	}
 	limits := cgroup.Limits{Processes: c.Profile.Limits.Processes, MemoryBytes: c.Profile.Limits.MemoryBytes}
 	if p.via != nil && limits.Processes > 0 {
-		limits.Processes++ // bwrap itself
+		limits.Processes++ // for bwrap itself
 	}
 	if p.group, err = c.Profile.Groups.New(limits); err != nil {
 		p.control.Close()
@@ -147,12 +144,11 @@ func (p *Process) clone(spec helper.Spec) error {
 	return nil
 }
 
-// hear waits for the helper's first event, and starts listen for the others. Unless the event says
-// that the command runs, or waits for its script, the helper is gone.
+// hear waits for the helper's first event, and starts listen for the others. Unless the event says that the command
+// runs or waits for its script, the helper has ended.
 //
-// A helper that took the permit and ended, or was killed, before its first event may have started
-// the command. Such a command counts as one whose helper was lost, not as one that never ran. Its
-// report has the minimum.
+// A helper that took the permit but ended before its first event may have started the command. Then the command
+// counts as one whose helper was lost, not as one that never ran; its Report lists the minimum.
 func (p *Process) hear(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startWithin, errSilent)
 	defer cancel()
@@ -166,25 +162,24 @@ func (p *Process) hear(ctx context.Context) error {
 	p.permit.close()
 	p.report = reportOf(p.command.Profile, event.ABI, event.Brokered)
 	p.heard = true
-	// Ends when the helper closes the control socket or is idle; End waits for that.
+	// Ends when the helper closes the control socket or becomes idle; End waits for that.
 	go p.listen()
 	return nil
 }
 
-// startWithin is how long a helper may take to start its command. It is far more than one needs
-// that starts at all.
+// startWithin limits how long a helper may take to start its command. It is far longer than a successful start.
 const startWithin = time.Minute
 
 var errSilent = errors.New("the sandbox was not made within a minute, and its helper did not say why")
 
-// errUnheard is the error of await for a command that may have started.
+// errUnheard is returned by await for a command that may have started.
 var errUnheard = errors.New("the helper started the command, perhaps, and is gone")
 
-// await waits for the helper's first event. When ctx ends, a command that has not begun to start is
-// prevented; otherwise await goes on waiting for the event.
+// await waits for the helper's first event. When ctx ends, it prevents a start that has not begun; otherwise it
+// continues to wait.
 func (p *Process) await(ctx context.Context) (helper.Event, error) {
 	heard := make(chan struct{})
-	// The setup can hang in a dead network mount; the caller must not.
+	// The setup can hang on a dead network mount; the caller must not.
 	stop := context.AfterFunc(ctx, func() {
 		if p.permit == nil || p.permit.revoke() || !closes(heard, endWithin) {
 			p.destroy()
@@ -208,17 +203,14 @@ func (p *Process) await(ctx context.Context) (helper.Event, error) {
 	return helper.Event{}, p.startError(ctx, err)
 }
 
-// endOf returns the error of a helper that ended without an event.
 func endOf(s *os.ProcessState) error {
-	const fatal = 2 // of Go's runtime
+	const fatal = 2 // exit status of Go's runtime
 	if s.ExitCode() == fatal {
 		return fmt.Errorf("it ended: %v, as it does where it can start no more threads (ulimit -u, pids.max), or has a fault", s)
 	}
 	return fmt.Errorf("it ended: %v", s)
 }
 
-// startError returns the error for a command that was not started because of err, or because ctx
-// has ended.
 func (p *Process) startError(ctx context.Context, err error) error {
 	var dir *DirError
 	switch {
@@ -238,7 +230,6 @@ func silent(err error) bool {
 	return errors.As(err, &failed) && failed.Stage == stageHear
 }
 
-// closes reports whether c is closed before d has passed.
 func closes(c <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -250,7 +241,7 @@ func closes(c <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// abandon ends a helper that runs no command, once, and reports whether it is gone.
+// abandon ends a helper that runs no command, and reports whether it has ended. It must be called once.
 func (p *Process) abandon() bool {
 	p.abandoned = true
 	p.takeBack()
@@ -265,7 +256,6 @@ func (p *Process) abandon() bool {
 	return gone
 }
 
-// connect creates the control socket and returns the helper's end.
 func (p *Process) connect() (theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -283,7 +273,7 @@ func (p *Process) connect() (theirs *os.File, err error) {
 // firstWord returns the helper's first event, or an error unless the command runs.
 func (p *Process) firstWord() (helper.Event, error) {
 	event, err := p.first()
-	// The command runs before EventStarted is sent, and may have met a limit by then.
+	// The command runs before EventStarted is sent, and may already have reached a limit.
 	for ; err == nil && p.noteTrouble(event); event, err = p.next(make([]byte, maxEvent)) {
 	}
 	switch {
@@ -304,7 +294,7 @@ func failureOf(e helper.Event) error {
 	return errors.New(e.Text)
 }
 
-// sendSpec passes the specification in a memory file: scripts exceed a packet.
+// sendSpec sends the specification in a memory file, since scripts are larger than a packet.
 func (p *Process) sendSpec(spec []byte, handed []*os.File) error {
 	file, err := memoryFile("specification", spec)
 	if err != nil {

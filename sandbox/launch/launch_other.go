@@ -8,8 +8,8 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// Launcher returns the prefix that starts a command confined as p says, and its report. This
-// platform confines nothing: all but danger-full-access, which needs no prefix, fails.
+// Launcher returns the prefix of a command line that confines the command, and its Report. On this platform it
+// returns an error except for danger-full-access, which needs no prefix.
 func Launcher(p sandbox.Profile, _ string) (prefix []string, r sandbox.Report, err error) {
 	if p.Mode != sandbox.FullAccess {
 		return nil, sandbox.Report{}, unsupported()
@@ -23,7 +23,7 @@ func Try(_ context.Context, p sandbox.Profile) (sandbox.Report, error) {
 	return report, err
 }
 
-// Probe reports that nothing can be confined here.
+// Probe reports that nothing can be confined on this platform.
 func Probe(context.Context) []Feature {
 	return []Feature{{Name: "sandbox", Why: errPlatform.Error(), Fix: advicePlatform}}
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
-// proxyListeners receive the connections of a call's network.
+// proxyListeners accept the connections of a call's network.
 type proxyListeners struct {
 	names net.PacketConn
 	ports []net.Listener
 }
 
-// ProxyListeners returns the sockets that receive the command's DNS queries and connections if its
-// profile has Ports; else nil. The caller may close them early; End closes them. A connection's
-// local address is the one that the command dialed.
+// ProxyListeners returns the sockets that receive the DNS queries and connections of the command if its profile has
+// Ports, else nil. The local address of a connection is the one that the command dialed. End closes the sockets; the
+// caller may close them earlier.
 func (p *Process) ProxyListeners() (names net.PacketConn, ports []net.Listener) {
 	return p.proxyListeners.names, p.proxyListeners.ports
 }
@@ -30,12 +30,11 @@ func (d proxyListeners) close() {
 	}
 }
 
-// first waits for the helper's first event.
 func (p *Process) first() (helper.Event, error) {
 	event, files, err := p.nextFiles()
 	if err != nil || event.Kind != helper.EventListeners {
 		if err == nil && event.Kind == "" {
-			err = io.EOF // the helper is gone
+			err = io.EOF // the helper has ended
 		}
 		return event, err
 	}

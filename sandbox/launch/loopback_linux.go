@@ -12,22 +12,22 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
-// Loopback lets the calls of one conversation reach the TCP servers of its background calls, at
-// loopback ports on which the call itself does not listen. Calls with network access, or with hosts
-// by name, do not take part. The zero value is ready; nil lends nothing.
+// Loopback lets the calls of a conversation connect to the TCP servers of its background calls, at loopback ports on
+// which the call itself does not listen. Calls with network access, or with hosts by name, do not take part. The zero
+// value is ready to use; nil has no effect.
 type Loopback struct {
 	mu      sync.Mutex
 	lenders map[*Process]string
 }
 
-// lendable reports whether a command has a private network without connections.
+// lendable reports whether the command has a private network without any host.
 func lendable(p *Process) bool {
 	c := p.command.Profile
 	isolated := c.Mode != sandbox.FullAccess && c.Tier != sandbox.TierC
 	return isolated && !c.Network && len(c.Ports) == 0
 }
 
-// Lend makes the servers of a running command reachable under a name, until End.
+// Lend makes the servers of a running command reachable under a name until End.
 func (p *Process) Lend(l *Loopback, name string) {
 	if l == nil || !lendable(p) {
 		return
@@ -40,7 +40,6 @@ func (p *Process) Lend(l *Loopback, name string) {
 	l.lenders[p], p.lent = name, l
 }
 
-// takeBack ends what was lent and borrowed.
 func (p *Process) takeBack() {
 	p.closeBorrowed()
 	if p.lent == nil {
@@ -51,7 +50,7 @@ func (p *Process) takeBack() {
 	delete(p.lent.lenders, p)
 }
 
-// Borrow lets a command that is about to be released reach all lent servers; see Borrowed.
+// Borrow lets a command that is about to be released connect to all lent servers; see Borrowed.
 func (p *Process) Borrow(l *Loopback) {
 	if l == nil || !lendable(p) {
 		return
@@ -73,13 +72,12 @@ func (p *Process) Borrow(l *Loopback) {
 
 // Borrowed returns the names of the servers that a released command can reach.
 func (p *Process) Borrowed() []string {
-	if !slices.Contains(p.report.Enforced, "sockets") { // connections are not brokered
+	if !slices.Contains(p.report.Enforced, "sockets") { // the helper does not broker connections
 		return nil
 	}
 	return p.borrowedFrom
 }
 
-// lendTo creates a socket pair, and sends the helper one end.
 func (p *Process) lendTo() (*os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -94,7 +92,7 @@ func (p *Process) lendTo() (*os.File, error) {
 	return other, nil
 }
 
-// goAhead releases the command with the sockets it borrows.
+// goAhead releases the command with the borrowed sockets.
 func (p *Process) goAhead() {
 	defer p.closeBorrowed()
 	var fds []int

@@ -10,9 +10,9 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
-// Overlays makes overlays in a helper, in order: for each the mount, or the reason why there is
-// none. The helper ends at once: a mount lives as long as a descriptor of it, here in the daemon and
-// the sandboxes of its calls.
+// Overlays mounts overlays in a helper, in order. For each it returns the mount, or the reason why there is none. The
+// helper then ends: a mount exists as long as a descriptor of it, which the daemon and the sandboxes of its calls
+// have.
 func Overlays(ctx context.Context, list []helper.Overlay) (trees []*os.File, reasons []error, err error) {
 	trees, reasons = make([]*os.File, len(list)), make([]error, len(list))
 	p, err := prepare(helper.Spec{Namespaces: true, Overlays: list}, nil)
@@ -35,14 +35,13 @@ func Overlays(ctx context.Context, list []helper.Overlay) (trees []*os.File, rea
 	p.control.Close()
 	if err = errors.Join(err, p.cmd.Wait()); err != nil {
 		for _, tree := range trees {
-			tree.Close() // allowed on nil
+			tree.Close() // nil is allowed
 		}
 		return nil, nil, err
 	}
 	return trees, reasons, nil
 }
 
-// overlay receives one overlay, or the reason why there is none.
 func (p *Process) overlay() (tree *os.File, reason, err error) {
 	event, files, err := p.nextFiles()
 	switch {

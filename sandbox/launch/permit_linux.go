@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// permit is what a reserved command needs to start. The helper and the daemon share it, and one of
-// them takes it: the helper to start the command, the daemon to prevent that.
+// permit is needed to start a reserved command. The helper and the daemon share it, and one of them takes it: the
+// helper in order to start the command, the daemon in order to prevent that.
 type permit struct {
-	file *os.File // an eventfd with count 1 until the permit is taken
+	file *os.File // eventfd whose count is 1 until the permit is taken
 
 	mu    sync.Mutex
 	taken bool // by the daemon
@@ -24,7 +24,7 @@ func newPermit() (*permit, error) {
 	return &permit{file: os.NewFile(uintptr(fd), "permit")}, nil
 }
 
-// revoke takes the permit, and reports whether the daemon has it.
+// revoke takes the permit, and reports whether it belongs to the daemon.
 func (p *permit) revoke() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -40,7 +40,7 @@ func (p *permit) revoke() bool {
 	return p.taken
 }
 
-// close closes the permit. Unless revoked, it counts as taken by the helper.
+// close closes the permit. Unless it was revoked, it counts as taken by the helper.
 func (p *permit) close() {
 	if p != nil {
 		p.file.Close()

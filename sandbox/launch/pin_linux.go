@@ -11,8 +11,8 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// Pin opens a directory by its canonical path, following no link, and returns its identity for
-// Profile.Pinned. The identity is unique while the file is open. The caller closes it.
+// Pin opens a directory by its canonical path without following links, and returns its identity for Profile.Pinned.
+// The identity is unique while the file is open. The caller must close the file.
 func Pin(canonical string) (held *os.File, is string, err error) {
 	fd, err := nofollow.Open(canonical, unix.O_PATH|unix.O_DIRECTORY)
 	switch {

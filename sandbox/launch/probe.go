@@ -1,6 +1,6 @@
 package launch
 
-// Feature is one layer of the sandbox.
+// Feature is a layer of the sandbox.
 type Feature struct {
 	Name   string // e.g. "user namespaces"
 	OK     bool

@@ -10,7 +10,7 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
-// Probe tests every layer of the sandbox, each in its own helper. It takes some ten milliseconds.
+// Probe tests each layer of the sandbox in a helper of its own. It takes some ten milliseconds.
 func Probe(ctx context.Context) []Feature {
 	_, view := probe(ctx, helper.Spec{Namespaces: true})
 	var failed *sandbox.StageError
@@ -61,7 +61,7 @@ func feature(name, detail string, err error) Feature {
 	return f
 }
 
-// probe makes a helper confine itself and end.
+// probe starts a helper that only confines itself.
 func probe(ctx context.Context, spec helper.Spec, handed ...*os.File) (helper.Event, error) {
 	spec.Probe, spec.Dir = true, "/"
 	p, err := prepare(spec, handed)

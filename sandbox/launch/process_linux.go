@@ -14,27 +14,25 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
-// endWithin is how long a helper may take to end a call.
+// endWithin limits how long a helper may take to end a call.
 const endWithin = 10 * time.Second
 
-// Process is a started command and its helper. Methods may be called concurrently, End from one
-// goroutine.
+// Process is a started command and its helper. It is safe for concurrent use, except where a method says otherwise.
 type Process struct {
 	slot
-	via    *bwrap // cmd, if bwrap started the helper; nil if cmd is the helper
+	via    *bwrap // if bwrap started the helper, then cmd is bwrap; nil if cmd is the helper
 	report sandbox.Report
-	cookie string // of an unconfined call: the environment variable of its processes
+	cookie string // of an unconfined call: environment variable of its processes
 	again  bool   // the helper can run another call after this one
-	used   bool   // it has run another call before
+	used   bool   // the helper has run another call before
 
 	exited    chan struct{}     // closed when the first process has ended, or the helper was lost
 	alone     chan struct{}     // closed when only the helper is left, or it was lost
-	gone      chan struct{}     // closed when listen returns: the helper is gone, or idle and free for another call
+	gone      chan struct{}     // closed when listen returns: the helper has ended, or is free for another call
 	answers   chan helper.Event // for ask
 	signalled chan struct{}     // for signal
 
-	// Written by listen: status and known before exited is closed, limit and refused before alone is,
-	// left before gone is.
+	// Written by listen: status and known before exited is closed, limit and refused before alone, left before gone.
 	status  syscall.WaitStatus
 	known   bool
 	empty   bool // written before alone is closed
@@ -58,13 +56,13 @@ type Process struct {
 	warm           *warmShell // nil if the command was complete from the start
 	command        Command
 	abandoned      bool
-	heard          bool // the command runs, waits for its script, or may have started before its helper was lost
+	heard          bool // the command runs, waits for its script, or may have started before the helper was lost
 }
 
-// maxEvent is larger than any event of a helper, in bytes.
+// maxEvent is larger than any event, in bytes.
 const maxEvent = 64 << 10
 
-// next waits for the helper's next event. It uses buf, which has maxEvent bytes.
+// next waits for the helper's next event. buf must have maxEvent bytes.
 func (p *Process) next(buf []byte) (helper.Event, error) {
 	n, err := p.control.Read(buf)
 	if ended(err) {
@@ -76,7 +74,7 @@ func (p *Process) next(buf []byte) (helper.Event, error) {
 	return helper.DecodeEvent(buf[:n])
 }
 
-// listen receives the helper's events until the helper is gone, or idle after the call.
+// listen receives the helper's events until the helper ends, or is idle after the call.
 func (p *Process) listen() {
 	defer close(p.gone)
 	exited := sync.OnceFunc(func() { close(p.exited) })
@@ -116,13 +114,12 @@ func (p *Process) listen() {
 	}
 }
 
-// pass delivers an answer of the helper to the method that waits for it.
 func (p *Process) pass(e helper.Event) {
 	switch e.Kind {
 	case helper.EventMembers, helper.EventWaiting:
 		select {
 		case p.answers <- e:
-		default: // no one waits any more
+		default: // the method has returned
 		}
 	case helper.EventSignalled:
 		p.signalled <- struct{}{} // one caller waits for each
@@ -131,8 +128,7 @@ func (p *Process) pass(e helper.Event) {
 	}
 }
 
-// noteTrouble records a limit or a refusal. It reports whether the event is one, for firstWord, which
-// skips these.
+// noteTrouble records a limit or a refusal. It reports whether the event is one, since firstWord skips these.
 func (p *Process) noteTrouble(e helper.Event) bool {
 	switch {
 	case e.Kind == helper.EventRefused:
@@ -143,7 +139,7 @@ func (p *Process) noteTrouble(e helper.Event) bool {
 	return e.Kind == helper.EventRefused || e.Kind == helper.EventLimit
 }
 
-// noteMet reads from the control group which limit the call has met.
+// noteMet reads from the control group which limit the call has reached.
 func (p *Process) noteMet() {
 	switch met := p.group.Met(); {
 	case met.Memory:
@@ -161,7 +157,7 @@ func (p *Process) PID() int {
 	return p.cmd.Process.Pid
 }
 
-// Identity identifies the helper despite pid reuse; see KillIdentity.
+// Identity returns the identity of the helper for KillIdentity, which does not depend on the pid alone.
 func (p *Process) Identity() string { return p.identity }
 
 // Report returns what confines the command.
@@ -173,17 +169,16 @@ func (p *Process) Exited() <-chan struct{} { return p.exited }
 // Alone is closed when the helper is the only process left, or was lost; see Empty.
 func (p *Process) Alone() <-chan struct{} { return p.alone }
 
-// Empty reports whether the helper has reported that no process is left. It may be called once
-// Alone is closed; if false, the helper was lost, and its processes may still be dying.
+// Empty reports whether the helper has reported that no process is left. If not, the helper was lost, and its
+// processes may still be ending. It may be called once Alone is closed.
 func (p *Process) Empty() bool { return p.empty }
 
-// Status returns how the command ended. It may be called once Exited is closed. It returns false if
-// the helper was killed and took the command with it.
+// Status returns how the command ended, or false if the helper was killed and the command with it. It may be called
+// once Exited is closed.
 func (p *Process) Status() (syscall.WaitStatus, bool) { return p.status, p.known }
 
-// Runnable reports whether a process of the call runs or waits for a disk. It returns true if ctx ends
-// before the helper answers, and false if the helper is gone. One call at a time, and not together with
-// Waiting.
+// Runnable reports whether a process of the call runs or waits for a disk. It returns true if ctx ends before the
+// helper answers, and false if the helper has ended. It must not be called concurrently with itself or Waiting.
 func (p *Process) Runnable(ctx context.Context) bool {
 	event, ok := p.ask(ctx, helper.OrderList, helper.EventMembers)
 	if !ok {
@@ -192,9 +187,9 @@ func (p *Process) Runnable(ctx context.Context) bool {
 	return event.Runnable
 }
 
-// order sends an order without waiting, and reports whether it was sent. A helper that is gone
-// needs no orders, nor does one whose socket is full: it is stopped. A helper that an unconfined
-// call has stopped gets CONT.
+// order sends an order without waiting, and reports whether it was sent. It drops the order if the helper has ended,
+// or if the socket is full because the helper is stopped. It sends CONT to a helper that an unconfined call has
+// stopped.
 func (p *Process) order(o helper.Order) (sent bool) {
 	sent = p.orderWith(o) == nil
 	if p.cookie != "" {
@@ -203,8 +198,7 @@ func (p *Process) order(o helper.Order) (sent bool) {
 	return sent
 }
 
-// orderWith is order with descriptors. Nothing is sent after OrderEnd: the helper may run another
-// call by then.
+// orderWith is order with descriptors. It sends nothing after OrderEnd, when the helper may already run another call.
 func (p *Process) orderWith(o helper.Order, fds ...int) error {
 	p.orders.Lock()
 	defer p.orders.Unlock()
@@ -227,22 +221,22 @@ func (p *Process) orderWith(o helper.Order, fds ...int) error {
 
 var errEnded = errors.New("the call has ended")
 
-// destroy kills the helper, and with it, if there are namespaces, all its processes.
+// destroy kills the helper and, if there are namespaces, all processes in them.
 func (p *Process) destroy() {
 	if p.via != nil && p.via.helper != nil {
-		_ = p.via.helper.Kill() // bwrap ends with it; killing bwrap would leave the helper
+		_ = p.via.helper.Kill() // bwrap ends with it; killing bwrap would not end the helper
 		return
 	}
 	_ = p.cmd.Process.Kill()
 }
 
-// End kills what is left of the call and returns the processes that had been left. It waits until they
-// and the helper are gone, or makes the helper available for another call. If the kernel does not let
-// them die in time, it gives up; see Stuck. It must be called once.
+// End kills the remaining processes of the call and returns them. It waits until they and the helper have ended, or
+// makes the helper available for another call. It gives up if the kernel does not end them in time; see Stuck. It
+// must be called once.
 func (p *Process) End() []Member {
 	defer p.scratch.remove()
 	if p.abandoned {
-		return nil // its descriptors may be another call's by now
+		return nil // its descriptors may already belong to another call
 	}
 	if !p.heard {
 		p.abandon() // nothing of the command has run
@@ -261,7 +255,7 @@ func (p *Process) End() []Member {
 	case <-patience.C:
 		p.destroy()
 	}
-	p.control.Close() // a helper that does not die must not block the caller
+	p.control.Close() // a helper that does not end must not block the caller
 	p.proxyListeners.close()
 	<-p.gone
 	p.warm.close()
@@ -279,11 +273,11 @@ func (p *Process) End() []Member {
 	return p.left.Members
 }
 
-// Again reports whether the helper may run another call after this one.
+// Again reports whether the helper can run another call after this one.
 func (p *Process) Again() bool { return p.again }
 
-// returnHelper makes the helper available for another call, and reports whether it did. After a limit
-// was met it does not: whether the next call meets the limit too could not be detected.
+// returnHelper makes the helper available for another call, and reports whether it did. It does not after a limit was
+// reached, since a second time could not be detected.
 func (p *Process) returnHelper() bool {
 	if !p.idle || p.left == nil {
 		return false

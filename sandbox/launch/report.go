@@ -6,7 +6,7 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// grouped returns the report's entry for a control group.
+// grouped returns the entry of Report.Enforced for a control group.
 func grouped(p sandbox.Profile) []string {
 	switch {
 	case p.Groups == nil:
@@ -17,7 +17,7 @@ func grouped(p sandbox.Profile) []string {
 	return []string{"cgroup"}
 }
 
-// reportOf returns what this version of Landlock enforces, with or without a broker.
+// reportOf returns the Report for this version of Landlock, with or without a broker of connections.
 func reportOf(p sandbox.Profile, landlock int, brokered bool) sandbox.Report {
 	if p.Mode == sandbox.FullAccess {
 		return sandbox.Report{Profile: p.Mode.String(), Enforced: []string{}, Network: true, Tier: "none"}

@@ -14,12 +14,11 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// scratch is the temporary directory of one command in tier C, which has no private /tmp; "" is
-// none. TMPDIR names it.
+// scratch is the temporary directory of a command in tier C, which has no private /tmp; "" = none. TMPDIR names it.
 type scratch string
 
-// newScratch creates the directory and makes it writable for the command. A command whose TMPDIR
-// the user has set gets none.
+// newScratch creates the directory and makes it writable for the command. It creates none if the user has set TMPDIR
+// for commands.
 func newScratch(p sandbox.Profile, spec *helper.Spec) (scratch, error) {
 	at := slices.Index(spec.Env, "TMPDIR=/tmp")
 	confined := p.Mode != sandbox.FullAccess && p.Tier == sandbox.TierC
@@ -39,7 +38,6 @@ func newScratch(p sandbox.Profile, spec *helper.Spec) (scratch, error) {
 	return scratch(dir), nil
 }
 
-// remove removes the directory, as far as possible.
 func (s scratch) remove() {
 	if s == "" {
 		return

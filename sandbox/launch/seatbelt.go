@@ -10,9 +10,9 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// seatbelt returns the profile of macOS's sandbox-exec(1) for p, and its parameters, each
-// "NAME=path". tmp is the call's own directory, or "". Paths are passed as parameters, never as
-// profile text. The last matching rule wins, so denials come last.
+// seatbelt returns the profile of sandbox-exec(1) for p, and its parameters as "NAME=path". tmp is the call's
+// temporary directory, or "". Paths are parameters, never text of the profile. The last matching rule wins, so
+// denials come last.
 func seatbelt(p sandbox.Profile, tmp string) (text string, parameters []string, err error) {
 	switch {
 	case check(p) != nil:
@@ -47,8 +47,8 @@ func seatbelt(p sandbox.Profile, tmp string) (text string, parameters []string, 
 	return b.text.String(), b.parameters, nil
 }
 
-// beltBase lets programs start, kill each other, read what is not hidden, and open terminals. They
-// reach the services for users, times and settings, but neither the keychain nor launchd.
+// beltBase lets programs start, kill each other, read what is not hidden, and open terminals. They can use the
+// services for users, times and settings, but not the keychain or launchd.
 const beltBase = `(version 1)
 (deny default)
 (allow process-exec)
@@ -71,7 +71,7 @@ const beltBase = `(version 1)
   (require-all (regex #"^/dev/ttys[0-9]+$") (extension "com.apple.sandbox.pty")))
 `
 
-// beltNetwork opens the machine's network and its name service.
+// beltNetwork allows the machine's network and name service.
 const beltNetwork = `(allow system-socket)
 (allow network-outbound (remote ip "*:*"))
 (allow network-inbound (local ip "*:*"))
@@ -97,13 +97,13 @@ func (b *belt) rule(what, filter, parameter string) {
 	fmt.Fprintf(&b.text, "(%s (%s (param %q)))\n", what, filter, parameter)
 }
 
-// tree adds a rule for a path and all below it. A subpath matches only if it exists.
+// tree adds a rule for a path and everything below it. A subpath must exist to match.
 func (b *belt) tree(what, parameter string) {
 	b.rule(what, "literal", parameter)
 	b.rule(what, "subpath", parameter)
 }
 
-// writable opens roots except for the protected names in them, at any depth.
+// writable allows writing to roots, except to protected names at any depth.
 func (b *belt) writable(roots, names []string) {
 	for _, root := range roots {
 		b.tree("allow file-write*", b.parameter("WRITE", root))
@@ -114,7 +114,7 @@ func (b *belt) writable(roots, names []string) {
 			b.pattern("deny file-write-create file-write-unlink", within+dir+"$")
 		}
 		for _, name := range names {
-			if name == ".git" { // if it is a file, it points elsewhere
+			if name == ".git" { // a file refers to another directory
 				b.pattern("deny file-write-data", within+beltName(name)+"$")
 				continue
 			}
@@ -123,8 +123,8 @@ func (b *belt) writable(roots, names []string) {
 	}
 }
 
-// beltDirs returns patterns of the directories of protected names. They can be neither created nor
-// moved: a directory prepared under another name would bring protected files with it.
+// beltDirs returns patterns of the directories of protected names. They can neither be created nor moved, since a
+// directory prepared under another name would contain protected files.
 func beltDirs(names []string) []string {
 	var dirs []string
 	for _, name := range names {
@@ -144,10 +144,9 @@ func beltDirs(names []string) []string {
 	return slices.Compact(dirs)
 }
 
-// beltNested leads from git's directory to that of a module or worktree.
+// beltNested matches the path from git's directory to that of a module or worktree.
 const beltNested = "(/(modules|worktrees)/.*)?"
 
-// beltFull returns the pattern of a protected name.
 func beltFull(name string) string {
 	if rest, ok := strings.CutPrefix(name, ".git/"); ok {
 		return beltName(".git") + beltNested + "/" + beltName(rest)
@@ -159,13 +158,13 @@ func (b *belt) pattern(what, pattern string) {
 	fmt.Fprintf(&b.text, "(%s (regex #\"%s\"))\n", what, pattern)
 }
 
-// beltPattern matches a path, and possibly more: everything but ASCII letters, digits, ".", "/",
-// "_" and "-" matches any text. So no part of a path has a meaning in a pattern or a string.
+// beltPattern returns a pattern that matches a path, and possibly more: everything except ASCII letters, digits, ".",
+// "/", "_" and "-" becomes a wildcard. So no part of a path is special in a pattern or a string.
 func beltPattern(path string) string {
 	return beltWords(path, func(r rune) string { return string(r) })
 }
 
-// beltName is beltPattern ignoring case, as macOS file systems compare names.
+// beltName is like beltPattern, but ignores case, as macOS file systems do.
 func beltName(name string) string {
 	return beltWords(name, func(r rune) string {
 		if upper, lower := strings.ToUpper(string(r)), strings.ToLower(string(r)); upper != lower {

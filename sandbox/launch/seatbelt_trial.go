@@ -24,7 +24,7 @@ echo x > "$1/in/.envrc" && exit 13
 (exec 3<>"/dev/tcp/127.0.0.1/$2") && exit 14
 exit 0`
 
-// trialFailures explains the exit codes of trialScript.
+// trialFailures describes the exit codes of trialScript.
 var trialFailures = map[int]string{
 	10: "a command cannot write in its workspace",
 	11: "a command can write outside of its workspace",
@@ -33,8 +33,8 @@ var trialFailures = map[int]string{
 	14: "a command can reach the network",
 }
 
-// trial runs a command that tries to escape from launch's confinement: no one has tested the profile
-// on every macOS version. The error says what was not confined.
+// trial runs a command that tries to escape, since the profile is not tested on every version of macOS. The error
+// says what was not confined.
 func trial(ctx context.Context, launch func(p sandbox.Profile, tmp string) (prefix []string, err error)) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()

@@ -17,14 +17,13 @@ import (
 )
 
 const (
-	// mostIdleSlots bounds the idle helpers.
 	mostIdleSlots = 64
-	// restFor is how long no call may have ended before idle helpers are ended.
+	// restFor is how long no call must have ended before idle helpers are ended.
 	restFor = time.Second
 )
 
-// Slots keeps the helpers of ended calls for the next calls: see Command.Slots. The zero value is
-// ready; nil keeps none. Methods may be called concurrently.
+// Slots keeps the helpers of ended calls for later calls: see Command.Slots. The zero value is ready to use; nil
+// keeps none. It is safe for concurrent use.
 type Slots struct {
 	work sync.WaitGroup // helpers that are ending
 
@@ -41,18 +40,18 @@ type slot struct {
 	group    *cgroup.Group
 	identity string
 	kind     slotKind
-	mounts   *snapshot.Host // which the mounts of its base were copied from
-	made     *view          // its last view
+	mounts   *snapshot.Host // state from which the mounts of its base were copied
+	made     *view          // its latest view
 }
 
-// view is the input of a helper's view.
+// view is the input from which a helper's view was made.
 type view struct {
 	helper.View
-	caches any // the version
+	caches any // version
 	was    *snapshot.Cached
 }
 
-// inputsOf returns the directories and files of the host that determine the sandbox of a command.
+// inputsOf returns the host's directories and files on which the sandbox of a command depends.
 func inputsOf(c Command) (dirs, files []string) {
 	p := c.Profile
 	dirs = append([]string{c.Dir}, p.Write...)
@@ -62,14 +61,13 @@ func inputsOf(c Command) (dirs, files []string) {
 	return dirs, slices.Concat([]string{c.Argv[0], "/etc/resolv.conf"}, p.Hide, p.Fixed(), p.Masked(), p.Sockets)
 }
 
-// viewOf records the input of a view, before the view is made.
+// viewOf records the input of a view. It must be called before the view is made.
 func viewOf(c Command, v helper.View) *view {
 	dirs, files := inputsOf(c)
 	dirs = append(dirs, helper.WaysTo(v)...) // pinned by the view
 	return &view{v, c.Profile.Caches.Version(), snapshot.TakeCached(dirs, files)}
 }
 
-// fits reports whether the view for a command would be the same.
 func (v *view) fits(c Command, needs helper.View) bool {
 	return v.caches == c.Profile.Caches.Version() && reflect.DeepEqual(v.View, needs) && v.was.Same()
 }
@@ -80,14 +78,14 @@ func (v *view) close() {
 	}
 }
 
-// slotKind is what a helper cannot change once it has started.
+// slotKind is what a helper cannot change after its start.
 type slotKind struct {
 	limits sandbox.Limits
 	groups *cgroup.Root
 }
 
-// slotKindOf returns false for commands whose helper runs only one: those without namespaces made
-// by toold, with the machine's network, or with hosts by name.
+// slotKindOf returns false for commands whose helper cannot run another: those without namespaces made by toold, with
+// the machine's network, or with hosts by name.
 func slotKindOf(c Command, spec helper.Spec) (slotKind, bool) {
 	fits := c.Slots != nil && spec.Namespaces && spec.Loopback
 	special := spec.Shared || spec.External || len(spec.Ports) > 0
@@ -95,7 +93,6 @@ func slotKindOf(c Command, spec helper.Spec) (slotKind, bool) {
 	return slotKind{p.Limits, p.Groups}, fits && !special
 }
 
-// take returns an idle helper of the kind, or nil.
 func (s *Slots) take(kind slotKind) *slot {
 	for {
 		found := s.pop(kind)
@@ -125,7 +122,7 @@ func (s *Slots) Idle() int {
 	return len(s.idle)
 }
 
-// put takes a helper whose call has ended, or ends it.
+// put keeps a helper whose call has ended, or ends it.
 func (s *Slots) put(t *slot) {
 	if !t.mounts.Same() {
 		t.end()
@@ -147,7 +144,7 @@ func (s *Slots) put(t *slot) {
 	}
 }
 
-// discard ends a helper in the background, unless closed: then no one would wait for it.
+// discard ends a helper in the background. It does nothing after Close, which could not wait for it.
 func (s *Slots) discard(t *slot) {
 	s.mu.Lock()
 	closed := s.closed
@@ -161,7 +158,7 @@ func (s *Slots) discard(t *slot) {
 	}
 }
 
-// await ends all idle helpers once no call has ended for restFor. The caller holds mu.
+// await ends all idle helpers after no call has ended for restFor. The caller holds mu.
 func (s *Slots) await() {
 	if s.rest == nil {
 		s.rest = time.AfterFunc(restFor, func() { s.endIdle(false) })
@@ -170,7 +167,7 @@ func (s *Slots) await() {
 	s.rest.Reset(restFor)
 }
 
-// Close ends all idle helpers now, and the others with their calls.
+// Close ends all idle helpers now, and the others when their calls end.
 func (s *Slots) Close() {
 	s.endIdle(true)
 	s.work.Wait()
@@ -195,7 +192,7 @@ func (s *Slots) endIdle(last bool) {
 	}
 }
 
-// isReady reports whether the helper lives and the machine's mounts have not changed.
+// isReady reports whether the helper is alive and the machine's mounts are unchanged.
 func (t *slot) isReady() bool {
 	gone := false
 	raw, err := t.control.SyscallConn()
@@ -203,14 +200,14 @@ func (t *slot) isReady() bool {
 		err = control(raw, func(fd int) error {
 			fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 			n, err := unix.Poll(fds, 0)
-			gone = n != 0 // it sends nothing when idle, so it has ended
+			gone = n != 0 // an idle helper sends nothing, so it has ended
 			return err
 		})
 	}
 	return err == nil && !gone && t.mounts.Same()
 }
 
-// end ends an idle helper and returns when it is gone, or does not die.
+// end ends an idle helper. It returns when the helper has ended, or does not end in time.
 func (t *slot) end() {
 	t.control.Close()
 	_ = t.cmd.Process.Kill()
@@ -219,7 +216,7 @@ func (t *slot) end() {
 	t.letGo()
 }
 
-// letGo closes the descriptors for checking whether the helper can be reused.
+// letGo closes the descriptors that are only needed to reuse the helper.
 func (t *slot) letGo() {
 	t.mounts.Close()
 	t.made.close()

@@ -19,12 +19,12 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// Start confines a fresh helper as the profile says and makes it start the command. It returns when
-// the command runs, or an error: a *StageError, which wraps ErrUnavailable, if it could not be
-// confined, a *DirError if its directory cannot be entered. Nothing of the command has run then.
-// With Reserve it returns at once, and Release returns these errors.
+// Start confines a helper as the profile says and makes it start the command. It returns when the command runs. The
+// error is a *StageError, which wraps ErrUnavailable, if it cannot be confined, or a *DirError if its directory
+// cannot be entered; then nothing of the command has run. With Reserve, Start returns at once, and Release returns
+// these errors.
 //
-// The caller closes the files, and must call End of the Process.
+// The caller must close the files, and call End of the Process.
 func Start(ctx context.Context, c Command) (*Process, error) {
 	p, err := start(ctx, c)
 	if errors.Is(err, ErrGone) {
@@ -34,7 +34,7 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 	return p, err
 }
 
-// start is Start; the error is ErrGone if a reused helper failed.
+// start is Start, except that it returns ErrGone if a reused helper failed.
 func start(ctx context.Context, c Command) (*Process, error) {
 	spec, handed, err := c.spec()
 	if err != nil {
@@ -70,7 +70,6 @@ func start(ctx context.Context, c Command) (*Process, error) {
 	return p, nil
 }
 
-// spec translates the command for the helper, with its descriptors.
 func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 	p := c.Profile
 	if err := check(p); err != nil {
@@ -105,8 +104,8 @@ func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 	return spec, handed, nil
 }
 
-// hidden returns the paths to hide. It opens the directories on the way that calls may have closed:
-// the helper fails where it cannot cover a path below a root. One that another user has closed, calls
+// hidden returns the paths to hide. It restores permissions that calls may have removed from directories on the way,
+// since the helper must be able to cover each path below a root. What another user has made inaccessible, calls
 // cannot open.
 func hidden(p sandbox.Profile) []string {
 	closed := func(path string) bool {
@@ -118,7 +117,6 @@ func hidden(p sandbox.Profile) []string {
 	return slices.DeleteFunc(slices.Clone(p.Hide), closed)
 }
 
-// confine selects the layers of the profile's tier.
 func confine(p sandbox.Profile, spec *helper.Spec) {
 	spec.Landlock, spec.Seccomp = true, true
 	spec.Shared = !apart(p.Tier)
@@ -139,7 +137,7 @@ func writable(p sandbox.Profile) (roots []helper.Root) {
 	return roots
 }
 
-// listedRoots returns all directories in which a call in tier C can open files.
+// listedRoots returns the directories in which a call in tier C can open files.
 func listedRoots(p sandbox.Profile) (roots []helper.Root) {
 	if p.Mode == sandbox.WorkspaceWrite {
 		roots = writable(p)
@@ -154,7 +152,6 @@ func listedRoots(p sandbox.Profile) (roots []helper.Root) {
 	return roots
 }
 
-// ports returns the ports on which the helper listens.
 func ports(p sandbox.Profile) (ports []uint64) {
 	for _, port := range p.Ports {
 		if !p.Network && p.Tier != sandbox.TierC {
@@ -164,13 +161,12 @@ func ports(p sandbox.Profile) (ports []uint64) {
 	return ports
 }
 
-// helperCommand starts this binary in fresh namespaces. Its user namespace maps no one until it
-// maps its user to itself; exec would drop all capabilities, so those that the setup needs are
-// ambient.
+// helperCommand starts this binary in new namespaces. Its user namespace maps no user until the helper maps its own.
+// The capabilities for the setup are ambient, since exec drops all others.
 //
-// The new process shares the daemon's memory until exec (CLONE_VM), and the daemon waits for it
-// (CLONE_VFORK), as in every other start. With os/exec's own mapping of users, fork would copy the
-// page tables, and every later write of the daemon would be a page fault.
+// The new process shares the daemon's memory until exec (CLONE_VM), and the daemon waits for it (CLONE_VFORK), as in
+// every other start. With the user mapping of os/exec, fork would copy the page tables, and each later write of the
+// daemon would cause a page fault.
 func helperCommand(c Command, spec helper.Spec, control *os.File) *exec.Cmd {
 	sys := &syscall.SysProcAttr{Setsid: true, Setctty: c.Terminal && !spec.Again}
 	if spec.Namespaces {
@@ -188,13 +184,13 @@ func helperCommand(c Command, spec helper.Spec, control *os.File) *exec.Cmd {
 		if len(spec.Ports) > 0 {
 			sys.AmbientCaps = append(sys.AmbientCaps, unix.CAP_NET_BIND_SERVICE)
 		}
-		if len(spec.Overlays) > 0 { // overlays act with the capabilities of their creator
+		if len(spec.Overlays) > 0 { // an overlay uses the capabilities of its creator
 			sys.AmbientCaps = append(sys.AmbientCaps, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_CHOWN)
 		}
 	}
 	return &exec.Cmd{
 		Path: "/proc/self/exe", Args: []string{"toold", helper.Marker},
-		Env:   []string{"GOMAXPROCS=2"}, // saves the runtime reading the cgroup's files
+		Env:   []string{"GOMAXPROCS=2"}, // otherwise the runtime reads the files of the control group
 		Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
 		ExtraFiles: []*os.File{control}, SysProcAttr: sys,
 	}

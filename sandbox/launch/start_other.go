@@ -16,12 +16,11 @@ var errPlatform = errors.New("on " + runtime.GOOS + " toold cannot confine that"
 
 const advicePlatform = "run the daemon on Linux (in a container, a virtual machine or WSL 2), or set sandbox.profile: danger-full-access, with which nothing is confined"
 
-// unsupported returns the error of platforms that cannot confine.
 func unsupported() error {
 	return &sandbox.StageError{Stage: "platform", Err: errPlatform, Advice: advicePlatform}
 }
 
-// Overlays fails: other systems have no overlays.
+// Overlays returns an error, since other systems have no overlays.
 func Overlays(context.Context, []helper.Overlay) (trees []*os.File, reasons []error, err error) {
 	return nil, nil, unsupported()
 }

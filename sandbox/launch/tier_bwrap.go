@@ -15,11 +15,11 @@ const (
 	launcherBwrap  = "bwrap"
 )
 
-// withBwrap is what calls in tier A-bwrap lack, and which limits do not apply.
+// withBwrap says what calls in tier A-bwrap lack, and which limits do not apply.
 const withBwrap = "there are no connections by name (network: proxy), calls see of tool caches only what they have put there, " +
 	"and nothing bounds the number of files in their /tmp nor what they take of inotify"
 
-// chooseBwrap tests whether bwrap can make the namespaces. failed is nil if bwrap is configured.
+// chooseBwrap tests whether bwrap can create the namespaces. failed is nil if bwrap is configured.
 func chooseBwrap(ctx context.Context, p sandbox.Profile, failed *sandbox.StageError) (sandbox.Profile, sandbox.Report, error) {
 	if err := trustBwrap(p); err != nil {
 		return p, sandbox.Report{}, &sandbox.StageError{Stage: launcherBwrap, Err: err, Advice: "bubblewrap 0.8 or later is needed, as the distribution has it: sudo apt-get install bubblewrap"}
@@ -42,12 +42,10 @@ func chooseBwrap(ctx context.Context, p sandbox.Profile, failed *sandbox.StageEr
 	return b, report, nil
 }
 
-// ofNamespaces reports whether external namespaces could avoid the failure.
 func ofNamespaces(e *sandbox.StageError) bool {
 	return !slices.Contains([]string{"profile", "landlock", "seccomp"}, e.Stage)
 }
 
-// bwrapped returns the profile for tier A-bwrap.
 func bwrapped(p sandbox.Profile) sandbox.Profile {
 	p.Tier, p.Ports, p.Caches = sandbox.TierBwrap, nil, p.Caches.WithoutOverlays()
 	return p

@@ -11,11 +11,11 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// withoutNamespaces is what calls in tier C lack, and what they are not kept from.
+// withoutNamespaces says what calls in tier C lack, and what does not restrict them.
 const withoutNamespaces = "a call can read nothing but the workspace, the system's directories and those in sandbox.read, makes no local sockets and no others while the network is off, " +
 	"has no private /tmp (but a directory of its own in TMPDIR) and no tool caches, sees the command lines of other processes, and can change protected names that exist and the modes and times of your files anywhere"
 
-// chooseC tests whether tier C works after a higher one has failed.
+// chooseC tests whether tier C works after a higher tier has failed.
 func chooseC(ctx context.Context, p sandbox.Profile, lowest sandbox.Tier, failed *sandbox.StageError) (sandbox.Profile, sandbox.Report, error) {
 	c := listed(p)
 	report, err := Try(ctx, c)
@@ -32,7 +32,7 @@ func chooseC(ctx context.Context, p sandbox.Profile, lowest sandbox.Tier, failed
 	return c, report, nil
 }
 
-// listed returns the profile for tier C, without what needs namespaces.
+// listed returns the profile for tier C, without what requires namespaces.
 func listed(p sandbox.Profile) sandbox.Profile {
 	p.Tier, p.Ports, p.Sockets, p.Caches = sandbox.TierC, nil, nil, nil
 	p.Read = slices.Clone(p.Read)
@@ -46,7 +46,7 @@ func listed(p sandbox.Profile) sandbox.Profile {
 	return p
 }
 
-// systemDirs returns the directories of installed programs. They contain no user's files.
+// systemDirs returns the directories of installed programs, which contain no files of users.
 func systemDirs() []string {
 	return []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store",
@@ -54,7 +54,6 @@ func systemDirs() []string {
 	}
 }
 
-// checkListed rejects profiles that tier C cannot enforce.
 func checkListed(p sandbox.Profile) error {
 	for _, root := range p.Roots() {
 		for _, hidden := range p.Hide {

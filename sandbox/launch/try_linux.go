@@ -11,8 +11,8 @@ import (
 
 var errRootListed = errors.New("it does not hold root, whose calls could change the mode and the owner of every file")
 
-// Try makes one helper confine itself as a profile asks, and returns the Report of calls under that
-// profile. It takes as long as starting a call. The error is a *StageError.
+// Try confines one helper as a profile says, and returns the Report of calls under that profile. It takes as long as
+// starting a call. The error is a *StageError.
 func Try(ctx context.Context, p sandbox.Profile) (sandbox.Report, error) {
 	if err := check(p); err != nil {
 		return sandbox.Report{}, &sandbox.StageError{Stage: "profile", Err: err}
@@ -34,8 +34,7 @@ func Try(ctx context.Context, p sandbox.Profile) (sandbox.Report, error) {
 	return reportOf(p, event.ABI, event.Brokered), nil
 }
 
-// trialSpec returns the specification for Try. bwrap's view depends on its contents, so all of them are
-// included.
+// trialSpec returns the specification for Try. bwrap depends on the complete view, so it includes all of it.
 func trialSpec(p sandbox.Profile) (spec helper.Spec, handed []*os.File, err error) {
 	if p.Tier == sandbox.TierBwrap {
 		return Command{Profile: p}.spec()

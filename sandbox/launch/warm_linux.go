@@ -11,10 +11,9 @@ import (
 	"github.com/toold/toold/sandbox/internal/snapshot"
 )
 
-// comparedFor is how long the result of a snapshot comparison is used.
+// comparedFor is how long the result of a comparison of snapshots is used.
 const comparedFor = 20 * time.Millisecond
 
-// warmShell is a shell that was started without its script.
 type warmShell struct {
 	room   int
 	host   *snapshot.Host
@@ -22,15 +21,14 @@ type warmShell struct {
 	asked  bool       // SetScript was called
 
 	compared time.Time     // when compare started
-	seen     chan struct{} // closed when it has ended; nil before it started
-	same     bool          // its result; valid once seen is closed
+	seen     chan struct{} // closed when compare has ended; nil before it started
+	same     bool          // result of compare; valid once seen is closed
 }
 
 func newWarmShell(c Command) *warmShell {
 	return &warmShell{room: c.Room, host: snapshot.Take(inputsOf(c)), answer: make(chan error, 1)}
 }
 
-// answered records the helper's answer to the script.
 func (b *warmShell) answered(e helper.Event) {
 	var err error
 	if e.Kind == helper.EventFailed {
@@ -45,18 +43,17 @@ func (b *warmShell) answered(e helper.Event) {
 	}
 }
 
-// compare compares the host with its snapshot in the background.
 func (b *warmShell) compare() {
 	b.compared, b.seen = time.Now(), make(chan struct{})
-	// Ends when all is compared; Release or close waits.
+	// Ends with the comparison; Release or close waits.
 	go func() {
 		defer close(b.seen)
 		b.same = b.host.Same()
 	}()
 }
 
-// unchanged waits for compare and returns its result. The result is used for a moment: a sandbox
-// made from scratch is as old when its command starts.
+// unchanged waits for compare and returns its result. The result may be slightly outdated, but no more than a new
+// sandbox is when its command starts.
 func (b *warmShell) unchanged() bool {
 	<-b.seen
 	return b.same && (time.Since(b.compared) < comparedFor || b.host.Same())
@@ -72,8 +69,8 @@ func (b *warmShell) close() {
 	b.host.Close()
 }
 
-// SetScript sets the script of a shell started with Room, which runs on Release. It does not block,
-// and may be called once. It fails if the script is too long or there is no such shell.
+// SetScript sets the script of a shell that was started with Room. It runs on Release. SetScript does not block, and
+// may be called once. It returns an error if the script is too long or there is no such shell.
 func (p *Process) SetScript(script string) error {
 	switch {
 	case p.warm == nil || p.warm.asked:
@@ -93,14 +90,13 @@ var (
 	ErrGone    = errors.New("cannot run a script: the shell that waited, or its sandbox, is gone")
 )
 
-// Release runs the command that Reserve has prepared, or the script of SetScript. It may be called
-// once. Once the command may have started, the end of ctx has no effect. An error means that
-// nothing of it ran or will run: for a reserved command it is that of Start; for a warm shell
-// ErrChanged if what its sandbox was made from has changed (a directory replaced, a hidden file
-// added, a mount), or ErrGone if the shell is gone or did not accept the script. The caller then
-// calls End.
+// Release runs the command that Reserve has prepared, or the script of SetScript. It may be called once. The end of
+// ctx has no effect once the command may have started.
 //
-// A shell that is killed at the moment of its release counts as killed while running its script.
+// An error means that nothing ran or will run. For a reserved command it is an error of Start. For a warm shell it is
+// ErrChanged if the host has changed (a directory was replaced, a hidden file or a mount appeared), or ErrGone if the
+// shell has ended or did not accept the script. The caller must then call End. A shell that is killed during its
+// release counts as killed while it runs the script.
 func (p *Process) Release(ctx context.Context) error {
 	if p.warm == nil {
 		p.goAhead()
@@ -117,7 +113,7 @@ func (p *Process) Release(ctx context.Context) error {
 		return ErrGone
 	default:
 	}
-	// The helper processes orders in sequence: if setting the script fails, it ends.
+	// The helper processes orders in sequence. If it cannot set the script, it ends.
 	p.goAhead()
 	return p.scriptSet()
 }
@@ -125,7 +121,7 @@ func (p *Process) Release(ctx context.Context) error {
 // scriptSet waits until the helper confirms the script.
 func (p *Process) scriptSet() error {
 	select {
-	case err := <-p.warm.answer: // usually it has answered already
+	case err := <-p.warm.answer: // usually it has already answered
 		return err
 	default:
 	}

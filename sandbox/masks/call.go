@@ -10,21 +10,21 @@ import (
 	"github.com/toold/toold/sandbox/protect"
 )
 
-// A Call is the time in which a call runs under masks. A nil Call has none.
+// A Call is the period in which a call runs under masks. A nil Call has no masks.
 type Call struct {
 	tracker  *Tracker
 	set      *compiled
 	makes    bool             // guarded by Tracker.mu
-	since    int64            // when it began
-	began    map[string]state // of readable names with rules, and of links on the way to others
+	since    int64            // when the call began, in nanoseconds
+	began    map[string]state // initial states of readable names with rules, and of links on the way to names with rules
 	violated func()
 	replaced []sandbox.Mask // guarded by Tracker.mu
-	fresh    int            // new names; guarded by Tracker.mu
+	fresh    int            // number of new names; guarded by Tracker.mu
 }
 
-// Begin makes the masks of a call. opened are its effects that a person approved. makes: names
-// that appear meanwhile count as made by it. violated is called, possibly often, when a masked
-// file was replaced: the call must be ended at once. It must not block. Begin fails if ctx ends first.
+// Begin computes the masks of a call. opened are the effects that a person approved. makes means that new names count
+// as created by the call. violated is called, possibly often, when a masked file was replaced: the call must then be
+// ended at once. It must not block. Begin returns an error if ctx ends first.
 func (t *Tracker) Begin(ctx context.Context, p *policy.Policy, opened []policy.Effect, makes bool, violated func()) (*Call, error) {
 	if t == nil || p == nil {
 		return nil, nil
@@ -51,7 +51,7 @@ func (t *Tracker) Begin(ctx context.Context, p *policy.Policy, opened []policy.E
 			c.began[n.path] = stateOf(n.path)
 		}
 	}
-	for other := range t.active { // no other call has made what this one can read
+	for other := range t.active { // no other call has created what this one can read
 		other.makes = other.makes && !set.lifted
 		c.makes = c.makes && !other.set.lifted
 	}
@@ -67,14 +67,13 @@ func (c *Call) Masks() *sandbox.MaskSet {
 	return c.set.masks
 }
 
-// End returns which masks were replaced, and what the call planted under names with rules,
-// which is removed.
+// End returns the masks that were replaced, and what the call left under names with rules, which it removes.
 func (c *Call) End() (replaced []sandbox.Mask, removed []protect.Incident) {
 	if c == nil {
 		return nil, nil
 	}
 	t := c.tracker
-	_ = t.watcher.Sync(context.Background()) // which never ends
+	_ = t.watcher.Sync(context.Background()) // the context never ends
 	t.mu.Lock()
 	t.relink()
 	remove := t.plantedBy(c)
@@ -93,7 +92,7 @@ func (c *Call) End() (replaced []sandbox.Mask, removed []protect.Incident) {
 	return c.replaced, removed
 }
 
-// take records what a call has made, or changed of what it could read. The caller holds mu.
+// take records what a call has created, or changed among the files that it could read. The caller holds mu.
 func (t *Tracker) take(c *Call) {
 	for n := range t.names.all() {
 		now := stateOf(n.path)
@@ -110,12 +109,12 @@ func (t *Tracker) take(c *Call) {
 	}
 }
 
-// made reports whether the call may have made a name.
+// made reports whether the call may have created a name.
 func (c *Call) made(n *name, now state) bool { return !c.set.known[n.path] && c.brought(n, now) }
 
-// brought reports whether the call may have made, or replaced, a name that has changed. What was found
-// in a directory, because of another policy for example, was there before unless it, or the directory,
-// was born since.
+// brought reports whether the call may have created or replaced a name that has changed. A name that was found by
+// listing its directory, for example under another policy, existed before, unless it or the directory was created
+// since the call began.
 func (c *Call) brought(n *name, now state) bool {
 	return n.came || now.born >= c.since || stateOf(paths.Above(n.path)).born >= c.since
 }
@@ -129,7 +128,7 @@ func (c *Call) isMasked(path string) bool {
 	return false
 }
 
-// replaced ends the calls for which another file was masked under this name. The caller holds
+// replaced ends the calls in which the mask is for another file than the one that now has this name. The caller holds
 // mu.
 func (t *Tracker) replaced(n *name) {
 	for c := range t.active {

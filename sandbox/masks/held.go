@@ -10,17 +10,17 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// held is whether a person committed a file's bytes to git under this path: git would fail on a
-// mask over it, which protects nothing.
+// held records whether a person added a file's bytes to git under this path. A mask on such a file would make git
+// fail, and protect nothing.
 type held struct {
 	yes bool
-	of  state // of the file at that time
-	by  int   // index.version at that time
+	of  state // state of the file when that was checked
+	by  int   // index.version when that was checked
 }
 
 // state identifies a file and its content; zero = missing.
 type state struct {
-	file    string // the file's identity
+	file    string // identity of the file
 	born    int64  // birth time in nanoseconds
 	changed int64  // ctime in nanoseconds
 	size    int64
@@ -35,7 +35,7 @@ func stateOf(path string) state {
 		return state{}
 	}
 	born := in.Born
-	if born.IsZero() && !in.Mode.IsDir() { // the file system has none; the ctime of a directory changes with its entries
+	if born.IsZero() && !in.Mode.IsDir() { // not recorded; the ctime of a directory changes with its entries
 		born = in.Changed
 	}
 	return state{
@@ -48,7 +48,7 @@ func stateOf(path string) state {
 type repository struct {
 	top     string
 	index   string
-	objects []string // with alternates
+	objects []string // including alternates
 	wide    bool     // object names are SHA-256
 }
 
@@ -93,8 +93,8 @@ func (t *Tracker) making() bool {
 	return false
 }
 
-// refreshHeld compares a file again when it, or the committed content, has changed; in memory,
-// since calls can see which files the daemon reads.
+// refreshHeld compares a file again if it or the index has changed. It computes the hash in memory, since calls can
+// observe which files the daemon reads.
 func (t *Tracker) refreshHeld(n *name) {
 	repo := t.repository(filepath.Dir(n.target))
 	index, now := t.index(repo), held{}
@@ -113,7 +113,7 @@ func (t *Tracker) refreshHeld(n *name) {
 	n.held = now
 }
 
-// repository returns the repository of a directory, or nil. The caller holds mu.
+// repository returns the repository that contains a directory, or nil. The caller holds mu.
 func (t *Tracker) repository(dir string) *repository {
 	if r, known := t.repos[dir]; known {
 		return r
@@ -128,7 +128,6 @@ func (t *Tracker) repository(dir string) *repository {
 	return r
 }
 
-// gitDirectory returns the git directory of a work tree, or "".
 func gitDirectory(dir string) string {
 	path := filepath.Join(dir, ".git")
 	info, err := os.Lstat(path)

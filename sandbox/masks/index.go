@@ -9,30 +9,30 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// An index is the state of a repository's index. An entry counts only if no call ran when it
-// appeared: calls can write the index and its blobs.
+// An index is the state of a repository's index file. An entry counts only if no call ran when it appeared, since
+// calls can write the index and its blobs.
 type index struct {
 	path    string
 	seed    maphash.Seed
 	wide    bool
 	state   state // of the file when it was last read
 	entries blobs // nil = unreadable
-	vouched blobs // latest entry of each path that no call can have made
+	vouched blobs // latest entry of each path that no call can have written
 	version int   // of vouched
 	unsure  bool  // entries may have changed while calls ran
 }
 
-// blobs maps hashed paths to hashed blob names: an index may have a million.
+// blobs maps hashes of paths to hashes of blob names, since an index may have a million entries.
 type blobs map[uint64]uint64
 
-// These bound an index that is read.
+// Limits of an index that is read.
 const (
 	mostIndex   = 128 << 20
 	mostEntries = 1 << 20
 )
 
-// index returns the index of a repository, or nil. One that appears after calls have run may be
-// theirs.
+// index returns the index of a repository, or nil. The entries of one that appears after a call has begun may be from
+// calls.
 func (t *Tracker) index(r *repository) *index {
 	if r == nil {
 		return nil
@@ -45,8 +45,8 @@ func (t *Tracker) index(r *repository) *index {
 	return i
 }
 
-// readIndexes reads changed indexes, unless calls run. persons: no call has run since the last
-// read. The caller holds mu.
+// readIndexes reads changed indexes unless a call runs. persons means that no call has run since the last read. The
+// caller holds mu.
 func (t *Tracker) readIndexes(persons bool) {
 	if len(t.active) > 0 {
 		return
@@ -85,13 +85,13 @@ func (i *index) read(persons bool) {
 	i.unsure = i.entries == nil && (i.unsure || now != state{})
 }
 
-// vouches reports whether a person gave git the bytes of a file, in the given state, under its path,
-// and git still has the path.
+// vouches reports whether a person added the bytes of a file, in the given state, to git under its path, and the path
+// is still in the index.
 func (i *index) vouches(r *repository, path string, seen state) bool {
 	rel, below := strings.CutPrefix(path, strings.TrimSuffix(r.top, "/")+"/")
 	key := maphash.String(i.seed, rel)
 	blob, tracked := i.vouched[key]
-	_, has := i.entries[key] // none of an index that cannot be read: calls can make it so
+	_, has := i.entries[key] // empty if the index is unreadable, which calls can cause
 	if !below || !tracked || !has {
 		return false
 	}
@@ -99,8 +99,8 @@ func (i *index) vouches(r *repository, path string, seen state) bool {
 	return ok && maphash.Bytes(i.seed, r.blob(content)) == blob
 }
 
-// list returns the files in the index (gitformat-index(5)); nil if it is unreadable, out of
-// order, or split.
+// list returns the files in the index (gitformat-index(5)). It returns nil if the index is unreadable, unsorted or
+// split.
 func (i *index) list() blobs {
 	text, err := nofollow.ReadFile(i.path, mostIndex)
 	if err != nil || len(text) < 12 || string(text[:4]) != "DIRC" {
@@ -128,7 +128,7 @@ func (i *index) list() blobs {
 
 type entryReader struct {
 	text   []byte
-	packed bool // paths omit the prefix shared with the previous one
+	packed bool // paths omit the prefix that they share with the previous one
 	name   int  // size of a blob's name in bytes
 
 	path, blob []byte
@@ -136,7 +136,7 @@ type entryReader struct {
 	stage      int // merge stage; 0 = none
 }
 
-// next reads an entry; false for an invalid one, or one out of order.
+// next reads an entry. It returns false if the entry is invalid or out of order.
 func (r *entryReader) next() bool {
 	const stat, mode = 40, 24
 	head := stat + r.name + 2
@@ -178,8 +178,7 @@ func (r *entryReader) next() bool {
 	return bytes.Compare(was, r.path) < 0
 }
 
-// offset reads a number in git's offset encoding (gitformat-pack(5)); n is 0 for an invalid
-// one.
+// offset reads a number in git's offset encoding (gitformat-pack(5)). n is its length, or 0 if it is invalid.
 func offset(text []byte) (value int64, n int) {
 	for n < len(text) && n < 8 {
 		value |= int64(text[n] & 0x7f)

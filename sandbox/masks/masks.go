@@ -1,7 +1,7 @@
-// Package masks makes the sandbox.MaskSet of the existing files and directories that an ask or
-// deny rule about paths hides from a call, or makes read-only for it.
+// Package masks computes the sandbox.MaskSet of a call: the existing files and directories that an ask or deny rule
+// about paths hides from the call, or makes read-only for it.
 //
-// The names come from the scan of sandbox/protect. Only explicit rules mask, never a default.
+// sandbox/protect finds the names. Only explicit rules create masks, never a default.
 package masks
 
 import (
@@ -15,20 +15,20 @@ import (
 	"github.com/toold/toold/sandbox/protect"
 )
 
-// A Tracker knows the names with rules. A nil Tracker masks nothing. Methods may be called
-// concurrently. Its Watcher calls Listed, Wants, Changed and Moved.
+// A Tracker knows the existing names to which rules apply. A nil Tracker masks nothing. It is safe for concurrent
+// use. Its Watcher calls Listed, Wants, Changed and Moved.
 type Tracker struct {
 	roots   []string
 	watcher *protect.Watcher
-	opened  int64 // what has not changed since, no call has made
+	opened  int64 // files unchanged since this time, in nanoseconds, were not created by a call
 
 	mu      sync.Mutex
-	base    *policy.Policy // the policy of names
-	anyone  *policy.Policy // base, with the rules for every client
-	listed  chan struct{}  // closed when the names under base are known
+	base    *policy.Policy // policy for which names were found
+	anyone  *policy.Policy // base with the rules for every client
+	listed  chan struct{}  // closed when the names for base are known
 	names   names
-	lost    names                  // in lost directories
-	ghosts  map[string]*name       // links that calls may have replaced, by former target
+	lost    names                  // names in directories that were moved or removed
+	ghosts  map[string]*name       // links that calls may have replaced, by their former target
 	note    protect.Note           // stores ghosts
 	linked  map[string]linked      // files with several hard links, by identity
 	repos   map[string]*repository // by directory; nil = in none
@@ -38,7 +38,7 @@ type Tracker struct {
 	last    *compiled // for calls without approved effects; nil = outdated
 }
 
-// New returns a Tracker of the roots, and its Watcher, which the caller closes.
+// New returns a Tracker of the roots and its Watcher, which the caller must close.
 func New(o protect.Options, p *policy.Policy) (*Tracker, *protect.Watcher, error) {
 	t := newTracker(o.Roots, p)
 	t.restore(o)
@@ -55,8 +55,8 @@ func newTracker(roots []string, p *policy.Policy) *Tracker {
 	return t
 }
 
-// Beside returns a Tracker and a Watcher like t and w for another directory of one call. The
-// caller closes the Watcher. Each is nil for a nil one.
+// Beside returns a Tracker and a Watcher like t and w for another directory of one call. The caller must close the
+// Watcher. Each is nil if t or w is.
 func Beside(t *Tracker, w *protect.Watcher, root string) (*Tracker, *protect.Watcher, error) {
 	if t == nil {
 		beside, err := w.Beside(root, nil)
@@ -78,18 +78,18 @@ func (t *Tracker) policy() *policy.Policy {
 	return t.base
 }
 
-// reset forgets all names, to find those of a policy. The caller holds mu.
+// reset forgets all names in order to find those for a policy. The caller holds mu.
 func (t *Tracker) reset(p *policy.Policy) {
 	t.base, t.anyone, t.listed = p.Root(), p.ForAnyone(), make(chan struct{})
 	t.names, t.lost, t.repos, t.last = names{}, names{}, map[string]*repository{}, nil
 }
 
-// Use finds the names of a policy, unless they are known or ctx ends first.
+// Use finds the names for a policy, unless they are known. It returns an error if ctx ends first.
 func (t *Tracker) Use(ctx context.Context, p *policy.Policy) error {
 	if t == nil {
 		return nil
 	}
-	if err := t.watcher.Sync(ctx); err != nil { // the names show what calls have done to links
+	if err := t.watcher.Sync(ctx); err != nil { // the names reflect what calls have done to links
 		return err
 	}
 	t.mu.Lock()
@@ -112,7 +112,7 @@ func (t *Tracker) Use(ctx context.Context, p *policy.Policy) error {
 	}
 }
 
-// lockUnder locks mu once the names are those of a policy, unless ctx ends first.
+// lockUnder locks mu once the names for a policy are known. It returns an error if ctx ends first.
 func (t *Tracker) lockUnder(ctx context.Context, p *policy.Policy) error {
 	for t.mu.Lock(); t.base != p.Root(); t.mu.Lock() {
 		t.mu.Unlock()
@@ -123,8 +123,8 @@ func (t *Tracker) lockUnder(ctx context.Context, p *policy.Policy) error {
 	return nil
 }
 
-// Set returns the masks known without waiting, unless ctx ends first; nil = none. opened are effects that a person
-// approved.
+// Set returns the masks that are known so far; nil = none. opened are effects that a person approved. The error
+// is that of ctx if it ends first, or ErrTooMany.
 func (t *Tracker) Set(ctx context.Context, p *policy.Policy, opened []policy.Effect) (*sandbox.MaskSet, error) {
 	if t == nil || p == nil {
 		return nil, nil
@@ -137,14 +137,14 @@ func (t *Tracker) Set(ctx context.Context, p *policy.Policy, opened []policy.Eff
 	return c.set(), err
 }
 
-// Usual returns the masks of a call without approved effects; nil = none, or not known yet.
+// Usual returns the masks of a call without approved effects; nil = none, or not yet known.
 func (t *Tracker) Usual() *sandbox.MaskSet {
 	if t == nil {
 		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c, _ := t.compile(t.base, nil) // nil on an error
+	c, _ := t.compile(t.base, nil) // nil after an error
 	return c.set()
 }
 

@@ -5,8 +5,8 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// merge masks whole directories, except roots, while there are too many masks: a call could
-// stop all later ones by making many files. It reports whether that was enough.
+// merge masks whole directories, except roots, while there are too many masks: otherwise a call that creates many
+// files could block all later calls. It reports whether that sufficed.
 func (b *builder) merge(c *compiled) bool {
 	for total := len(b.reads) + len(b.fixed); total > Most; total = len(b.reads) + len(b.fixed) {
 		dir := b.fullest(total - Most)
@@ -18,8 +18,8 @@ func (b *builder) merge(c *compiled) bool {
 	return true
 }
 
-// fullest returns the innermost directory with the fewest masks above excess, otherwise with
-// the most; "" if none has two.
+// fullest returns the innermost directory with the fewest masks above excess, or else with the most; "" if none has
+// two.
 func (b *builder) fullest(excess int) (best string) {
 	count := map[string]int{}
 	for _, list := range [][]sandbox.Mask{b.reads, b.fixed} {
@@ -47,7 +47,7 @@ func (b *builder) fullest(excess int) (best string) {
 	return best
 }
 
-// cover replaces the masks in a directory by one over it: the strictest of them.
+// cover replaces the masks in a directory by one on the directory, with the strictest rule among them.
 func (b *builder) cover(c *compiled, dir string) {
 	var over *sandbox.Mask
 	rest := func(list []sandbox.Mask) (left []sandbox.Mask, some bool) {

@@ -20,11 +20,12 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// mostHashed bounds the size of files that are compared with blobs.
+// mostHashed limits the size in bytes of files that are compared with blobs.
 const mostHashed = 4 << 20
 
-// HeldByGit reports whether the repository of a file has its bytes as a blob; not for more than
-// 4 MiB, unreadable or masked files, and beyond *budget unpacked bytes, which it reduces.
+// HeldByGit reports whether the repository that contains a file has its bytes as a blob. It returns false for files
+// that are larger than 4 MiB, unreadable or masked, and if more than *budget bytes would be unpacked. It reduces
+// *budget by the unpacked bytes.
 func (t *Tracker) HeldByGit(path string, budget *int64) bool {
 	if t != nil && t.secret(path) {
 		return false
@@ -39,7 +40,7 @@ func (t *Tracker) HeldByGit(path string, budget *int64) bool {
 	}
 }
 
-// secret reports whether rules hide a file from some call, or may.
+// secret reports whether rules hide, or may hide, a file from some call.
 func (t *Tracker) secret(path string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,7 +66,7 @@ func (r *repository) holds(path string, budget *int64) bool {
 	})
 }
 
-// blob returns git's name of content (gitformat-pack(5)).
+// blob returns the name that git gives to content (gitformat-pack(5)).
 func (r *repository) blob(content []byte) []byte {
 	object := append(fmt.Appendf(nil, "blob %d\x00", len(content)), content...)
 	if r.wide {
@@ -108,7 +109,7 @@ func (s store) blob(name []byte) (content []byte, ok bool) {
 	return nil, false
 }
 
-// inflate unpacks at most most bytes; more is invalid.
+// inflate unpacks at most most bytes. ok is false if there are more.
 func (s store) inflate(r io.Reader, most int64) (text []byte, ok bool) {
 	z, err := zlib.NewReader(r)
 	if err != nil {
@@ -126,7 +127,6 @@ const (
 	namedDelta  = 7
 )
 
-// mostDeltas bounds the chain of deltas.
 const mostDeltas = 256
 
 func (s store) unpack(p *pack, at int64, deltas int) (content []byte, ok bool) {
@@ -242,7 +242,7 @@ func (p *pack) close() {
 	p.data.Close()
 }
 
-// count returns how many objects have a name whose first byte is no greater.
+// count returns how many objects have a name whose first byte is at most first.
 func (p *pack) count(first int) int64 {
 	if first < 0 {
 		return 0
@@ -250,8 +250,8 @@ func (p *pack) count(first int) int64 {
 	return int64(binary.BigEndian.Uint32(p.head[idxHeader+4*first:]))
 }
 
-// find returns the offset of an object, or 0. A call may have written the index: values are not
-// trusted.
+// find returns the offset of an object, or 0. It does not trust the values in the pack index, which a call may have
+// written.
 func (p *pack) find(name []byte) int64 {
 	low, high := p.count(int(name[0])-1), p.count(int(name[0]))
 	i := low + int64(sort.Search(int(high-low), func(i int) bool {
@@ -270,7 +270,7 @@ func (p *pack) find(name []byte) int64 {
 	return int64(binary.BigEndian.Uint64(p.entry(8, short+4*all+8*int64(at&^(1<<31)))))
 }
 
-// entry reads n bytes of the index; zeros if it is too short.
+// entry returns n bytes of the pack index; zeros if it is too short.
 func (p *pack) entry(n int, at int64) []byte {
 	b := make([]byte, n)
 	if _, err := p.index.ReadAt(b, at); err != nil {
@@ -279,7 +279,7 @@ func (p *pack) entry(n int, at int64) []byte {
 	return b
 }
 
-// kind reads an object's header. base is the offset of its delta's base.
+// kind reads the header of an object. base is the offset of the base of a delta.
 func (p *pack) kind(r *bufio.Reader, at int64) (kind int, size, base int64, ok bool) {
 	first, err := r.ReadByte()
 	if err != nil {

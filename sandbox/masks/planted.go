@@ -12,7 +12,7 @@ import (
 	"github.com/toold/toold/sandbox/protect"
 )
 
-// Reasons for removing what a call left under a name with a rule.
+// Reasons to remove what a call left under a name with a rule.
 const (
 	manyNames = "rules keep a file of this name from calls, and this one had other names: what the user writes into it, calls could read there"
 	noFile    = "rules keep a file of this name from calls, and this is a FIFO, socket or device: what the user writes into it, its maker could read"
@@ -22,8 +22,8 @@ const (
 
 const often = 256
 
-// planted ends the running calls when a special file appeared, from which they could read at once,
-// or so many names that other calls could not start. The caller holds mu.
+// planted ends the running calls if a special file appeared, which they could read at once, or so many names that
+// other calls could not start. The caller holds mu.
 func (t *Tracker) planted(n *name, fresh bool) {
 	if n.way {
 		return
@@ -44,13 +44,13 @@ func (t *Tracker) planted(n *name, fresh bool) {
 	}
 }
 
-// floods counts a new name, and reports whether to find out if all still fit.
+// floods counts a new name. It reports whether to check that all names can still be masked.
 func (c *Call) floods() bool {
 	c.fresh++
 	return c.fresh >= Most && c.fresh%often == 0
 }
 
-// fits reports whether everything with a rule could be masked. The caller holds mu.
+// fits reports whether everything with a rule can be masked. The caller holds mu.
 func (t *Tracker) fits() bool {
 	b := builder{t: t, by: t.anyone, all: true, hide: cut{}, fix: cut{}}
 	for n := range t.names.all() {
@@ -60,9 +60,8 @@ func (t *Tracker) fits() bool {
 	return err == nil
 }
 
-// plantedBy lists what a call left under names with rules that must not stay: hard links, special
-// files, links that lead elsewhere, and everything new if not all could be masked. The caller holds
-// mu.
+// plantedBy lists what a call left under names with rules and must be removed: hard links, special files, links that
+// lead elsewhere, and every new name if not all could be masked. The caller holds mu.
 func (t *Tracker) plantedBy(c *Call) (list []protect.Removal) {
 	all := c.fresh > 0 && !t.fits()
 	for n := range t.names.all() {
@@ -109,7 +108,7 @@ type linked struct {
 	paths []string
 }
 
-// findLinked finds the other names of masked files. The caller holds mu.
+// findLinked finds the other names of masked files with several hard links. The caller holds mu.
 func (t *Tracker) findLinked(files map[string]uint32) {
 	known := len(files) == len(t.linked)
 	for id, links := range files {
@@ -144,7 +143,7 @@ func (t *Tracker) findLinked(files map[string]uint32) {
 	}
 }
 
-// openClosed opens a directory that a call has closed: another could open it again.
+// openClosed restores permissions that a call removed from a directory, since another call could restore them.
 func openClosed(root, path string, e fs.DirEntry) {
 	if info, err := e.Info(); err == nil && info.Mode().Perm()&0o500 != 0o500 {
 		_ = nofollow.OpenUpTo(root, path, time.Time{})

@@ -13,19 +13,19 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// Most bounds the masks of one call.
+// Most limits the masks of one call.
 const Most = 1024
 
-// ErrTooMany is returned if there would be more.
+// ErrTooMany is returned if a call needs more masks.
 var ErrTooMany = errors.New("too many files are kept from calls by rules")
 
 type compiled struct {
 	by     *policy.Policy
 	masks  *sandbox.MaskSet  // nil = none
 	is     map[string]string // identity of each hidden path
-	lifted bool              // an approved effect lifted something
+	lifted bool              // an approved effect removed a mask
 	known  map[string]bool   // names with rules for any client
-	open   map[string]bool   // those that a call can read and change anyway
+	open   map[string]bool   // those that a call can read and change
 }
 
 func (c *compiled) set() *sandbox.MaskSet {
@@ -44,10 +44,10 @@ func (c *compiled) mask(path string) sandbox.Mask {
 	return sandbox.Mask{Path: path}
 }
 
-// compile makes the set for a call. The caller holds mu.
+// compile computes the masks of a call. The caller holds mu.
 func (t *Tracker) compile(p *policy.Policy, opened []policy.Effect) (*compiled, error) {
 	t.refresh()
-	if t.anyone == t.base { // then all clients have the same rules
+	if t.anyone == t.base { // all clients have the same rules
 		p = t.base
 	}
 	if len(opened) == 0 && t.last != nil && t.last.by == p {
@@ -69,8 +69,8 @@ func (t *Tracker) compile(p *policy.Policy, opened []policy.Effect) (*compiled, 
 	return c, err
 }
 
-// current is compile for a call that begins: each mask is for the file that is there now,
-// also in unwatched directories. The caller holds mu.
+// current is compile for a call that begins: each mask is for the file that exists now, also in directories that are
+// not watched. The caller holds mu.
 func (t *Tracker) current(p *policy.Policy, opened []policy.Effect) (*compiled, error) {
 	const rounds = 3
 	for range rounds {
@@ -82,7 +82,7 @@ func (t *Tracker) current(p *policy.Policy, opened []policy.Effect) (*compiled, 
 	return nil, errors.New("files that rules keep from calls are replaced again and again; send the call again when that has ended")
 }
 
-// renew checks the masked files again, and reports changes. The caller holds mu.
+// renew examines the masked files again, and reports whether one has changed. The caller holds mu.
 func (t *Tracker) renew(set *compiled) (stale bool) {
 	if set.masks == nil {
 		return false
@@ -117,22 +117,22 @@ type builder struct {
 	t            *Tracker
 	by           *policy.Policy
 	opened       []policy.Effect
-	all          bool    // also what calls made
-	list         []*name // each judged by the call's policy
+	all          bool    // includes what calls created
+	list         []*name // names, judged by the policy of the call
 	lifted       bool
 	hide, fix    cut
 	reads, fixed []sandbox.Mask
 }
 
-// cut records what of a tree is masked, by directory.
+// cut records, by directory, whether something below is masked and whether something is not.
 type cut map[string]struct{ some, open bool }
 
-// add records for the parents of a path that something below is masked, or is not.
+// add records for the parents of a path whether it is masked.
 func (c cut) add(path, root string, masked bool) {
 	for dir := paths.Above(path); paths.Below(dir, root); dir = paths.Above(dir) {
 		d, was := c[dir], c[dir]
 		d.some, d.open = d.some || masked, d.open || !masked
-		if d == was { // then those above are no different
+		if d == was { // those above have the same entries
 			return
 		}
 		c[dir] = d
@@ -158,7 +158,7 @@ func (b *builder) judge(n *name) {
 	}
 }
 
-// exempt clears the rules of a name that make no mask.
+// exempt clears the rules of a name that create no mask.
 func (b *builder) exempt(n *name) {
 	if n.made != (state{}) && !b.all {
 		n.reads, n.writes = false, false
@@ -179,8 +179,8 @@ func (b *builder) add(n *name) {
 	b.list = append(b.list, n)
 }
 
-// lifts reports whether an approved effect lifts a rule about a kind of access to a name. A yes to
-// reading leaves it read-only; one to writing has to uncover it.
+// lifts reports whether an approved effect lifts a rule about a kind of access to a name. Approval to read keeps it
+// read-only; approval to write has to remove the mask.
 func (b *builder) lifts(n *name, kind policy.Kind, by policy.Block) bool {
 	if by.Action != policy.Ask {
 		return false
@@ -194,7 +194,6 @@ func (b *builder) lifts(n *name, kind policy.Kind, by policy.Block) bool {
 	return false
 }
 
-// asked reports whether a rule asked about an effect on a name.
 func (b *builder) asked(e policy.Effect, n *name, rule string) bool {
 	is := n.path == e.Path || n.path == e.Canonical || n.target == e.Canonical
 	return slices.ContainsFunc([]string{e.Path, e.Canonical}, func(path string) bool {
@@ -205,12 +204,12 @@ func (b *builder) asked(e policy.Effect, n *name, rule string) bool {
 	})
 }
 
-// build makes the masks. A directory whose contents are all masked is one mask.
+// build creates the masks. A directory whose contents are all masked becomes one mask.
 func (b *builder) build() (*compiled, error) {
 	slices.SortFunc(b.list, func(x, y *name) int { return inTree(x.target, y.target) })
 	c := &compiled{by: b.by, is: map[string]string{}, known: map[string]bool{}, open: map[string]bool{}}
-	hidden, fixed := "", ""          // the last ones: what they cover follows
-	for n := range b.t.names.all() { // also those under rules of other clients
+	hidden, fixed := "", ""          // the latest ones; what they cover follows
+	for n := range b.t.names.all() { // including names with rules for other clients
 		if n.is != "" {
 			c.known[n.path], c.open[n.path] = true, n.made != (state{})
 		}
@@ -241,7 +240,7 @@ func (b *builder) build() (*compiled, error) {
 	return c, nil
 }
 
-// whole reports whether a mask over a name covers exactly what the rule matches.
+// whole reports whether a mask on a name covers exactly what the rule matches.
 func (b *builder) whole(n *name, of cut, by policy.Block) bool {
 	if !n.dir {
 		return true
@@ -255,7 +254,7 @@ func (b *builder) whole(n *name, of cut, by policy.Block) bool {
 
 func covers(mask, path, root string) bool { return paths.Within(path, mask) && paths.Below(mask, root) }
 
-// inTree orders paths so that what is below a directory follows it at once.
+// inTree sorts paths so that what is below a directory follows it directly.
 func inTree(x, y string) int {
 	for i := range min(len(x), len(y)) {
 		switch a, b := x[i], y[i]; {

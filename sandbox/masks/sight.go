@@ -15,7 +15,7 @@ import (
 	"github.com/toold/toold/sandbox/protect"
 )
 
-// Listed records the entries of a directory. It reports whether one has a rule.
+// Listed records the entries of a directory, and reports whether one has a rule.
 func (t *Tracker) Listed(dir string, entries []fs.DirEntry, moved bool) (matters bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -35,7 +35,7 @@ func (t *Tracker) Listed(dir string, entries []fs.DirEntry, moved bool) (matters
 	return len(there) > 0
 }
 
-// Wants reports whether a path has a rule, or something in the directory.
+// Wants reports whether a rule applies to a path or, if dir is set, may apply to something below it.
 func (t *Tracker) Wants(path string, dir bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -55,7 +55,7 @@ func (t *Tracker) wants(path string) bool {
 	return reads || writes
 }
 
-// Changed updates a path.
+// Changed updates the state of a path.
 func (t *Tracker) Changed(path string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,16 +68,17 @@ func (t *Tracker) Changed(path string) {
 	case err != nil || !info.IsDir():
 		for _, n := range t.names.below(path) {
 			t.forget(n.path)
-			t.lost.put(n) // the directory may be found under another path
+			t.lost.put(n) // the directory may reappear under another path
 		}
 	}
 	t.look(path, true)
 }
 
-// mostLost bounds the kept names of moved or removed directories.
+// mostLost limits the names kept of moved or removed directories.
 const mostLost = 1000
 
-// Moved updates the path of a directory. It must be listed again if rules depend on its path.
+// Moved updates the path of a directory. It reports whether to list the directory again, because rules depend on its
+// path.
 func (t *Tracker) Moved(from, to string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,7 +94,7 @@ func (t *Tracker) Moved(from, to string) bool {
 		if n := t.names.at(path); n != nil {
 			n.made = was.made
 		}
-		t.look(was.path, false) // another directory may have the old name by now
+		t.look(was.path, false) // another directory may already have the old name
 	}
 	t.look(to, true)
 	return more || t.isWay(to)
@@ -104,9 +105,8 @@ func (t *Tracker) isWay(path string) bool {
 	return ok && t.root(path) != ""
 }
 
-// look updates a path with rules. In a directory that cannot be opened everything stays as it was
-// known: a call may have closed it, and another could open it again. came: the name has just appeared.
-// The caller holds mu.
+// look updates a path with rules. If the directory cannot be opened, the known state remains: a call may have removed
+// permissions that another call could restore. came means that the name has just appeared. The caller holds mu.
 func (t *Tracker) look(path string, came bool) {
 	fresh, err := t.see(path)
 	was := t.names.at(path)
@@ -133,13 +133,13 @@ func (t *Tracker) look(path string, came bool) {
 	t.planted(fresh, was == nil)
 }
 
-// isGone reports whether an error says that a path is missing, or that calls cannot open it.
+// isGone reports whether an error means that a path is missing, or that calls cannot open it.
 func isGone(err error) bool {
 	return errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EPERM)
 }
 
-// lstat examines a path. It opens the directories below the root that calls may have closed: EACCES
-// means that one was closed again.
+// lstat examines a path. It restores permissions that calls may have removed from directories below the root. EACCES
+// means that they were removed again.
 func (t *Tracker) lstat(path string) (fs.FileInfo, error) {
 	info, err := os.Lstat(path)
 	if !errors.Is(err, syscall.EACCES) {
@@ -155,9 +155,9 @@ func (t *Tracker) lstat(path string) (fs.FileInfo, error) {
 	return os.Lstat(path)
 }
 
-// resolve is filepath.EvalSymlinks, which opens directories as lstat does.
+// resolve is filepath.EvalSymlinks, except that it restores permissions like lstat.
 func (t *Tracker) resolve(path string) (target string, err error) {
-	const most = 40 // calls may close them again and again
+	const most = 40 // calls may remove them again and again
 	for range most {
 		target, err = filepath.EvalSymlinks(path)
 		var closed *fs.PathError
@@ -171,7 +171,7 @@ func (t *Tracker) resolve(path string) (target string, err error) {
 	return target, err
 }
 
-// see returns the name of a path; nil if it is missing or has no rule.
+// see returns the name of a path, or nil if it is missing or has no rule.
 func (t *Tracker) see(path string) (*name, error) {
 	n := &name{path: path, target: path}
 	if !n.judge(t, t.anyone) {
@@ -195,7 +195,7 @@ func (t *Tracker) see(path string) (*name, error) {
 	if errors.Is(err, syscall.EACCES) {
 		return nil, err
 	}
-	if err == nil && t.root(n.target) != "" { // elsewhere the configuration hides files
+	if err == nil && t.root(n.target) != "" { // outside of the roots, the configuration hides files
 		info, err = t.lstat(n.target)
 		n.dir, n.is = err == nil && info.IsDir(), stateOf(n.target).file
 	}
@@ -205,13 +205,13 @@ func (t *Tracker) see(path string) (*name, error) {
 	return n, nil
 }
 
-// detours reports whether it leads to a directory, or is dangling.
+// detours reports whether a link leads to a directory, or is dangling.
 func (n *name) detours() bool {
 	info, err := os.Stat(n.path)
 	return n.way && (err != nil || info.IsDir())
 }
 
-// relink opens what calls have closed, and resolves the links again: their targets may have changed.
+// relink restores permissions that calls removed, and resolves the links again, since their targets may have changed.
 // The caller holds mu.
 func (t *Tracker) relink() {
 	var links []string
@@ -234,9 +234,8 @@ func (t *Tracker) forget(path string) {
 	}
 }
 
-// haunt keeps the target of a link masked: a call can replace the link, which is no mount, and
-// read the target by another name. A target that has not changed since a call linked it is not
-// masked.
+// haunt keeps the target of a former link masked: a call can replace a link, which is not a mount, and read the
+// target under another name. A target that has not changed since a call created the link is not masked.
 func (t *Tracker) haunt(n *name) {
 	if n.target == n.path || n.targetState == stateOf(n.target) || len(t.active) == 0 {
 		return
@@ -245,27 +244,26 @@ func (t *Tracker) haunt(n *name) {
 	t.store()
 }
 
-// name is an existing file or directory with rules, if only for some clients.
+// name is an existing file or directory with rules, perhaps only for some clients.
 type name struct {
 	path   string
-	target string // of a symbolic link; otherwise path
+	target string // target of a symbolic link; otherwise path
 	link   bool
-	way    bool // the rule is about a path behind the link, not the link
+	way    bool // the rule is about a path beyond the link, not the link
 	dir    bool
-	is     string // identity of the target; "" = missing, or in no root
+	is     string // identity of the target; "" = missing, or outside of the roots
 
-	read, write policy.Block // zero: no rule
+	read, write policy.Block // zero = no rule
 	reads       bool
 	writes      bool
 
 	held        held
-	came        bool  // it appeared while the Watcher ran; otherwise it was found in a directory
-	made        state // as a call made it; zero = none did
-	targetState state // when a call made the link; zero = none did
+	came        bool  // it appeared while the Watcher ran, and was not found by listing a directory
+	made        state // state as a call created it; zero = no call did
+	targetState state // its state when a call created the link; zero = no call did
 }
 
-// judge sets the rules for the name, and reports whether there are any. Built-in rules do not
-// apply to dependencies.
+// judge sets the rules for the name, and reports whether there are any. Built-in rules do not apply in dependencies.
 func (n *name) judge(t *Tracker, p *policy.Policy) bool {
 	root := t.root(n.path)
 	own := !protect.InDependencies(n.path, root)

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// watches returns the maximum number of watches, which leaves other programs a share of the
-// kernel's limit.
+// watches returns the maximum number of watches. It leaves a share of the kernel's limit to other programs.
 func (o Options) watches() int {
 	if o.Watches > 0 {
 		return o.Watches
@@ -21,9 +20,9 @@ func (o Options) watches() int {
 	return min(n/2, 1<<16)
 }
 
-// Blind returns why not every directory is watched, for people; "" if all are. Unwatched ones are
-// searched at the end of each call. unseen: a search is not complete; the rest runs in the
-// background, or in the next Watcher of these roots.
+// Blind returns why some directories are not watched, as a sentence, or "" if all are. Unwatched directories are
+// searched at the end of each call. unseen means that a search is not complete; it continues in the background, or in
+// the next Watcher of these roots.
 func (w *Watcher) Blind() (why string, unseen bool) {
 	if w == nil {
 		return "", false
@@ -50,8 +49,8 @@ func blindness(dark, deep int, unseen bool) string {
 	return fmt.Sprintf("%d directories of the workspace are not watched, but searched at the end of each call (fs.inotify.max_user_watches is used up)", dark)
 }
 
-// Survey counts the directories that a Watcher of these roots would watch, and returns what its
-// Blind would. It has no side effects.
+// Survey counts the directories that a Watcher of these roots would watch, and returns what its Blind would. It has
+// no side effects.
 func Survey(o Options) (directories int, why string, unseen bool) {
 	w := unwatched(o)
 	w.tree.most = 0

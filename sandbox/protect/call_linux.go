@@ -17,21 +17,20 @@ type Call struct {
 	number   uint64
 	trusted  bool
 	violated func()
-	own      []string // protected names in projects that it may have made
-	room     int      // how many it may make there
-	fresh    int      // how many it has made, at most
-	crowded  bool     // those were too many
+	own      []string // protected names that the call may have created in its own projects
+	room     int      // how many of them it may create
+	fresh    int      // how many it has created, at most
+	crowded  bool     // it has created too many
 	reach
 }
 
-// mostPending bounds the events handled while a call waits and others run.
+// mostPending limits the events that one waiting call handles while others run.
 const mostPending = 2000
 
-// Begin snapshots the protected paths that exist. granted is nil for a command; a call with a
-// list, even an empty one, changes protected files only at or below these paths, of which
-// unprotected ones are ignored. violated is called, possibly often, when this call or a concurrent
-// one has created something that it must not: the call must be ended at once. It must not block;
-// nil = the call goes on. Begin fails if ctx ends first.
+// Begin snapshots the protected paths that exist. granted is nil for a command. A call with a list, even an empty
+// one, may change protected files only at or below these paths; unprotected ones are ignored. violated is called,
+// possibly often, when this call or a concurrent one has created something that it must not: the call must then be
+// ended at once. violated must not block; if it is nil, the call continues. Begin returns an error if ctx ends first.
 func (w *Watcher) Begin(ctx context.Context, granted []string, violated func()) (*Call, error) {
 	if violated == nil {
 		violated = func() {}
@@ -53,7 +52,7 @@ func (w *Watcher) Begin(ctx context.Context, granted []string, violated func()) 
 	c.Covered, c.Links = map[string]bool{}, map[string]link{}
 	c.Granted = slices.DeleteFunc(slices.Clone(granted), func(path string) bool { return w.options.name(path) == "" && w.ledTo(path) == "" })
 	for _, path := range w.ways {
-		_, _ = w.lstat(path) // in a directory that a call has closed, bwrap would not find it
+		_, _ = w.lstat(path) // bwrap would not find it in a directory from which a call has removed permissions
 	}
 	for _, path := range w.look() {
 		if !c.may(path) {
@@ -70,12 +69,11 @@ func (w *Watcher) Begin(ctx context.Context, granted []string, violated func()) 
 	return c, nil
 }
 
-// Existing returns the protected paths that exist, canonical and sorted. The slice must not be
-// changed.
+// Existing returns the canonical, sorted protected paths that exist. The caller must not change the slice.
 func (c *Call) Existing() []string { return c.existing }
 
-// made reports whether the call may have made a directory that did not replace one that existed
-// before: people work in those.
+// made reports whether the call may have created a directory. One that replaced an existing directory does not count,
+// since people work there.
 func (c *Call) made(f *directory) bool {
 	if !c.makes(f.seen, f.born) {
 		return false
@@ -86,13 +84,12 @@ func (c *Call) made(f *directory) bool {
 	return !c.watcher.tree.succeeds(f.path(), func(was former) bool { return !c.makes(was.seen, was.born) })
 }
 
-// makes reports whether the call may have made a directory with this birth time, found when
-// seen calls had begun.
+// makes reports whether the call may have created a directory with this birth time that was found when seen calls had
+// begun.
 func (c *Call) makes(seen uint64, born time.Time) bool {
 	return seen >= c.number && (born.IsZero() || !born.Before(c.Since))
 }
 
-// mayBeOwn reports whether a call may have made a directory, or one below it.
 func (w *Watcher) mayBeOwn(f *directory) bool {
 	if w.late != nil && (f.born.IsZero() || !f.born.Before(w.late.Reach.Since)) {
 		return true
@@ -120,8 +117,7 @@ func (t *tree) succeeds(path string, other func(former) bool) bool {
 	return false
 }
 
-// depart records that a directory has left its path, unless every running call may have made
-// it.
+// depart records that a directory has left its path, unless every running call may have created it.
 func (w *Watcher) depart(f *directory) {
 	own := w.late == nil
 	for c := range w.active {
@@ -136,7 +132,6 @@ func (w *Watcher) depart(f *directory) {
 	}
 }
 
-// ownToSome reports whether a running call may have made a directory.
 func (w *Watcher) ownToSome(f *directory) bool {
 	f = f.base(w.names)
 	for c := range w.active {
@@ -157,9 +152,8 @@ func (w *Watcher) alone(c *Call) bool {
 	return true
 }
 
-// End removes what the call left under protected names, unless another call may need it, and
-// returns what appeared while it ran, whichever call made it. It must be called once. A nil Call
-// has none.
+// End removes what the call left under protected names, unless another call may need it. It returns what appeared
+// while the call ran, whichever call created it. It must be called once. A nil Call has nothing to remove.
 func (c *Call) End() []Incident {
 	if c == nil || c.watcher == nil {
 		return nil
@@ -190,7 +184,7 @@ func (c *Call) End() []Incident {
 	return found
 }
 
-// catchUp brings the tree up to date. It postpones long searches, and then returns false.
+// catchUp updates the tree. It postpones long searches, and then returns false.
 func (w *Watcher) catchUp(c *Call) (searched bool) {
 	alone, most := w.alone(c), mostPending
 	if alone {

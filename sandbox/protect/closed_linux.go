@@ -9,7 +9,7 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// openClosed reads directories whose permissions a call had removed, after its end.
+// openClosed reads directories whose permissions the call had removed.
 func (w *Watcher) openClosed(c *Call) {
 	tried := map[*directory]bool{}
 	for again := true; again; {
@@ -25,7 +25,7 @@ func (w *Watcher) openClosed(c *Call) {
 	}
 }
 
-// opened opens a directory that calls may have closed, and reports whether it is where it was last seen.
+// opened restores permissions that calls may have removed, and reports whether the directory is still at its path.
 func (w *Watcher) opened(f *directory) bool {
 	dir, err := w.openDirectory(f)
 	if err == nil {
@@ -38,17 +38,17 @@ func (w *Watcher) opened(f *directory) bool {
 	return err == nil
 }
 
-// openUp makes a directory and its ancestors accessible, from the top, if changed since then.
+// openUp makes a directory and its ancestors accessible, from the top, where they have changed since a time.
 func (f *directory) openUp(since time.Time) {
 	root := f
 	for root.parent != nil {
 		root = root.parent
 	}
-	_ = nofollow.OpenUpTo(root.name, f.path(), since) // then it stays closed
+	_ = nofollow.OpenUpTo(root.name, f.path(), since) // otherwise it remains inaccessible
 }
 
-// lstat examines a path. It opens the directories below the roots that calls may have closed: EACCES
-// means that one was closed again.
+// lstat examines a path. It restores permissions that calls may have removed from directories below the roots. EACCES
+// means that they were removed again.
 func (w *Watcher) lstat(path string) (nofollow.Info, error) {
 	in, err := nofollow.Lstat(path)
 	for _, root := range w.options.Roots {

@@ -13,10 +13,10 @@ import (
 
 const mostText = 1 << 20
 
-// resumed are files of an interrupted operation that decide what git runs when it continues.
+// resumed lists files of an interrupted operation that determine what git runs when it continues.
 var resumed = []string{todo, "strategy", "opts"}
 
-// content returns what is wrong with a file, or "". last: no running call could be writing it.
+// content returns what is wrong with a file, or "". last means that no running call can be writing the file.
 func (w *Watcher) content(f *directory, name string, last bool) string {
 	dir := f.path()
 	path := dir + "/" + name
@@ -32,7 +32,7 @@ func (w *Watcher) content(f *directory, name string, last bool) string {
 	case err != nil:
 		return "it cannot be read"
 	case text == "" && !last:
-		return "" // it may be about to be written
+		return "" // it may still be written
 	case name == ".git":
 		return w.checkGitFile(dir, text)
 	case name == "hgrc":
@@ -62,8 +62,8 @@ func readText(path string) (string, error) {
 	return string(text), err
 }
 
-// checkGitFile returns why a .git file is not allowed, or "". It may name the git directory of
-// a worktree or module of a watched repository, which is checked itself.
+// checkGitFile returns why a .git file is not allowed, or "". It may name the git directory of a worktree or module
+// of a watched repository, since that is checked itself.
 func (w *Watcher) checkGitFile(dir, text string) string {
 	target := leadsTo(dir, text)
 	if real, err := filepath.EvalSymlinks(target); target == "" || err != nil || real != target {
@@ -77,8 +77,8 @@ func (w *Watcher) checkGitFile(dir, text string) string {
 	return elsewhere
 }
 
-// isWorktree reports whether core.worktree in a module's configuration names the directory of
-// the module's .git file.
+// isWorktree reports whether core.worktree in the configuration of a module names the directory with the module's
+// .git file.
 func (w *Watcher) isWorktree(f *directory, value string) bool {
 	if f.kind != modules || value == "" || filepath.IsAbs(value) {
 		return false

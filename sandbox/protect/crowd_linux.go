@@ -2,18 +2,18 @@ package protect
 
 import "fmt"
 
-// Each protected path takes some three mounts in every later call, and the kernel allows 100 000
-// (fs.mount-max): with more, no command would start.
+// Each protected path needs about three mounts in every later call, and the kernel allows 100 000 (fs.mount-max).
+// Beyond that, no command would start.
 const (
-	mostLeft = 1024    // protected paths that a call may leave in directories that it made
-	mostKept = 1 << 14 // that there may be when one adds more
-	gitPaths = 3       // protected in a git directory
+	mostLeft = 1024    // protected paths that a call may leave in directories that it created
+	mostKept = 1 << 14 // protected paths in total, beyond which a call may add none
+	gitPaths = 3       // protected paths in a git directory
 	slack    = 64      // new paths after which those of a call are counted again
 )
 
 const crowded = "there are too many such files: each is kept from every later call by mounts, of which the kernel allows a number"
 
-// instead returns what to do instead of what was found; "" = what holds for every protected name.
+// instead returns advice for a finding; "" = the advice for any protected name.
 func instead(why string) string {
 	switch why {
 	case deeper:
@@ -24,11 +24,11 @@ func instead(why string) string {
 	return ""
 }
 
-// crowds counts n new protected paths, and reports whether a call that may have made their
-// directory has made more than it may. Such a call is ended.
+// crowds counts n new protected paths. It reports whether a call that may have created their directory has created
+// too many. Such a call is ended.
 func (w *Watcher) crowds(f *directory, n int) (yes bool) {
 	base := f.base(w.names)
-	if base.born.IsZero() { // then it may be older than the call
+	if base.born.IsZero() { // it may be older than the call
 		return false
 	}
 	yes = w.late != nil && w.late.Crowded && w.late.made(base.path())
@@ -47,7 +47,7 @@ func (w *Watcher) crowds(f *directory, n int) (yes bool) {
 	return yes
 }
 
-// left returns how many protected paths are in directories that a call has made.
+// left returns the number of protected paths in directories that a call has created.
 func (w *Watcher) left(c *Call) (n int) {
 	for f := range w.tree.holders {
 		if base := f.base(w.names); base.born.IsZero() || !c.made(base) {

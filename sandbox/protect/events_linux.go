@@ -13,14 +13,14 @@ import (
 type event struct {
 	wd   int32
 	name string
-	to   string // new name of a directory renamed in its directory, or ""
+	to   string // new name of a directory renamed within its parent, or ""
 	mask uint32 // union of the event masks
 
-	mixed bool // several events, not for one name alone
+	mixed bool // merged from events for several names
 }
 
-// pump reads new directories and handles events, about most, and reports whether none is left. The
-// caller holds mu, which is released after each piece.
+// pump reads new directories and handles about most events. It reports whether none is left. The caller holds mu,
+// which pump releases after each piece.
 func (w *Watcher) pump(most int) (drained bool) {
 	t := &w.tree
 	for ; !w.closed; w.yield() {
@@ -47,10 +47,9 @@ func (w *Watcher) pump(most int) (drained bool) {
 	return true
 }
 
-// block is how much of the queue is read at once; it bounds how long the lock is held.
+// block is how many bytes of the queue are read at once, which limits how long the lock is held.
 const block = 8 << 10
 
-// take reads a block of events and merges repeated events of a name.
 func (w *Watcher) take() []event {
 	var buf [block]byte
 	for {
@@ -137,8 +136,8 @@ func (w *Watcher) handle(e event) {
 	}
 }
 
-// canWait reports whether an event of a flood can be dropped: its directory must be read anyway,
-// and no call is ended for its name. Handling all would overflow the queue again.
+// canWait reports whether an event of a flood can be dropped: its directory must be read anyway, and its name ends no
+// call. If all were handled, the queue would overflow again.
 func (w *Watcher) canWait(f *directory, e event) bool {
 	if f.read >= w.tree.gap || e.mask&unix.IN_ISDIR == 0 {
 		return false
@@ -146,9 +145,9 @@ func (w *Watcher) canWait(f *directory, e event) bool {
 	return w.ordinary(f, e.name) && (e.to == "" || w.ordinary(f, e.to))
 }
 
-// renamed applies the rename of a project directory, and reports whether it could. It does not
-// check both names, which would be most of the cost of many renames: the event suffices if the
-// state of the directory is as old, otherwise the new name is checked.
+// renamed applies the rename of a project directory, and reports whether it could. It does not check both names,
+// which would be most of the cost of many renames: if the known state of the directory is the one before the event,
+// the event suffices. Otherwise it checks the new name.
 func (w *Watcher) renamed(f *directory, e event) bool {
 	d := f.children[e.name]
 	if d == nil || !d.isKnown() || f.children[e.to] != nil {
@@ -178,7 +177,7 @@ func (w *Watcher) ordinary(f *directory, name string) bool {
 	return f.kind == plain && !w.matters(f, name) && !w.isNoted(f, name)
 }
 
-// here caches the directory of the latest event, which is likely that of the next.
+// here caches the directory of the latest event, since the next event is probably for the same one.
 type here struct {
 	directory *directory
 	fd        int
@@ -191,7 +190,7 @@ func (h *here) close() {
 	}
 }
 
-// at returns a descriptor of a directory, open until the events read so far are handled.
+// at returns a descriptor of a directory. It remains open until the events read so far are handled.
 func (w *Watcher) at(f *directory) (int, error) {
 	if w.here.directory == f {
 		return w.here.fd, nil
@@ -284,7 +283,7 @@ func (w *Watcher) place(f *directory, name string, in nofollow.Info) {
 	}
 }
 
-// enter returns what must be read because a directory appeared under a name.
+// enter returns the directories to read because a directory appeared under a name.
 func (w *Watcher) enter(f *directory, name string, in nofollow.Info) []*directory {
 	if was := w.tree.byID[in.ID]; was != nil && w.hasMoved(was, f, in) {
 		return w.attach(was, f, name)
@@ -299,8 +298,8 @@ func (w *Watcher) hasMoved(f, parent *directory, in nofollow.Info) bool {
 	return !w.isThere(f)
 }
 
-// isThere reports whether a directory is where it was last seen. One in a lost directory is
-// not, although another may have its path.
+// isThere reports whether a directory is still at its known path. A directory below a lost one is not, although
+// another may have its path.
 func (w *Watcher) isThere(f *directory) bool {
 	for above := f; above != nil; above = above.parent {
 		if above.lost {
@@ -343,7 +342,7 @@ func (w *Watcher) settleTree() {
 		}
 	}
 	if w.tree.full && len(w.tree.unseen) > 0 || len(w.tree.todo) > 0 {
-		return // it may be in a directory that is still to be read
+		return // it may be in a directory that is not yet read
 	}
 	for f := range w.tree.lost {
 		w.drop(f)

@@ -13,27 +13,27 @@ import (
 	"github.com/toold/toold/sandbox/quarantine"
 )
 
-// finding is something to remove when one of the calls that may have made it has ended, or all.
+// finding is something to remove when one, or all, of the calls that may have created it have ended.
 type finding struct {
 	Incident
 	entry
-	by    map[*Call]bool // running calls that may have made it
+	by    map[*Call]bool // running calls that may have created it
 	wait  bool           // for all of them
-	late  bool           // or by a call that ended before
+	late  bool           // a call that ended before may also have created it
 	stays bool           // it is not removed
 }
 
-// mostFindings bounds the findings. A call that makes more is ended.
+// mostFindings limits the findings. A call that causes more is ended.
 const mostFindings = 1000
 
-// suspects returns the running calls that may have made what is at a path. own: one may also
-// have made its base directory. late: an ended one may have.
+// suspects returns the running calls that may have created what is at a path. own means that one may also have
+// created its base directory; late means that an ended call may have.
 func (w *Watcher) suspects(f *directory, path string) (by map[*Call]bool, own, late bool) {
 	base := f.base(w.names)
 	for c := range w.active {
 		switch {
 		case c.may(path):
-			for other := range w.active { // what is there now is allowed
+			for other := range w.active { // it may create what is there now
 				other.Covered[path] = true
 			}
 			return nil, false, false
@@ -58,8 +58,7 @@ func (w *Watcher) suspects(f *directory, path string) (by map[*Call]bool, own, l
 
 const deeper = "it is below 256 other directories, and toold looks no deeper for protected names"
 
-// tooDeep records a directory that is not read, and ends the calls that have made it, or moved it
-// there.
+// tooDeep records a directory that is not read, and ends the calls that created it or moved it there.
 func (w *Watcher) tooDeep(f *directory) {
 	if _, known := w.tree.deep[f]; known {
 		return
@@ -79,7 +78,6 @@ func (w *Watcher) tooDeep(f *directory) {
 	w.end(by)
 }
 
-// end ends calls.
 func (w *Watcher) end(by map[*Call]bool) {
 	if w.options.Report {
 		return
@@ -89,14 +87,14 @@ func (w *Watcher) end(by map[*Call]bool) {
 	}
 }
 
-// uncover records that a covered path was replaced: its mount is gone with it.
+// uncover records that a covered path was replaced, with which its mount is lost.
 func (w *Watcher) uncover(path string) {
 	for c := range w.active {
 		delete(c.Covered, path)
 	}
 }
 
-// accuse records something that calls must not make; with strict, not in their own projects either.
+// accuse records something that calls must not create; with strict, not even in their own projects.
 func (w *Watcher) accuse(f *directory, name, why string, strict bool) {
 	if len(w.active) == 0 && w.late == nil {
 		return
@@ -151,15 +149,15 @@ func (c *Call) projects() (list []Incident) {
 	return list
 }
 
-// judgeContents checks the content of what appeared. last: no other command runs, so nothing is
-// half written.
+// judgeContents checks the content of new files. last means that no other command runs, so that no file is half
+// written.
 func (w *Watcher) judgeContents(last bool) {
 	for f := range w.tree.holders {
 		if f.kind != unfinished || f.lost {
 			continue
 		}
 		w.opened(f)
-		for _, name := range resumed { // what an operation would continue, once its calls have ended
+		for _, name := range resumed { // from which an operation would continue after its calls have ended
 			e := entry{f, name}
 			if why := w.content(f, name, last); w.findings[e] == nil && why != "" {
 				w.convict(e, why, true)
@@ -187,8 +185,8 @@ func (w *Watcher) convict(e entry, why string, wait bool) {
 	}
 }
 
-// due removes and returns the findings of an ended call, or those of calls that
-// ended before if c is nil. What waits for other calls is kept, and reported.
+// due removes from the list and returns the findings of an ended call or, if c is nil, of calls that ended before.
+// Findings that wait for other calls are returned, but stay in the list.
 func (w *Watcher) due(c *Call) (list []*finding) {
 	for e, n := range w.findings {
 		isDue := n.late
@@ -211,7 +209,7 @@ func (w *Watcher) due(c *Call) (list []*finding) {
 
 const mostReported = 200
 
-// clean removes what is due and returns the outcome. It unlocks mu meanwhile.
+// clean removes files for due findings and returns the outcome. It unlocks mu during that.
 func (w *Watcher) clean(due []*finding) (list []Incident) {
 	batch, removed := quarantine.NewBatch(w.options.Quarantine), false
 	for _, n := range due {
@@ -278,7 +276,6 @@ func (w *Watcher) Remove(found []Removal) (list []Incident) {
 	return list
 }
 
-// openDirectory opens a directory, if it is where it was last seen.
 func (w *Watcher) openDirectory(f *directory) (int, error) {
 	return w.openBy(f, func() (int, error) { return nofollow.Open(f.path(), unix.O_PATH|unix.O_DIRECTORY) })
 }

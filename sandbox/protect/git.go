@@ -17,9 +17,8 @@ var (
 	unquote     = strings.NewReplacer(`"`, "", `\`, "")
 )
 
-// allowed are the settings that git itself writes and that run nothing, by section and key
-// (git-config(1)); for sections with a quoted name, such as [remote "origin"], by the section
-// alone.
+// allowed lists the settings that git itself writes and that run nothing, by section and key (git-config(1)). For
+// sections with a quoted name, such as [remote "origin"], the entry is the section alone.
 var allowed = map[string]string{
 	"core":       " repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks sparsecheckout sparsecheckoutcone autocrlf eol safecrlf untrackedcache splitindex commitgraph multipackindex ",
 	"extensions": " objectformat refstorage worktreeconfig partialclone compatobjectformat preciousobjects ",
@@ -36,8 +35,8 @@ var allowed = map[string]string{
 	"lfs":        " repositoryformatversion ",
 }
 
-// settings yields each setting of a git configuration, such as "core.bare", and lines it cannot
-// parse under the key "": git may understand them.
+// settings yields each setting of a git configuration, such as "core.bare". Lines that it cannot parse have the key
+// "", since git may understand them.
 func settings(text string) iter.Seq2[string, string] {
 	return func(yield func(key, value string) bool) {
 		section := ""
@@ -61,8 +60,8 @@ func settings(text string) iter.Seq2[string, string] {
 	}
 }
 
-// checkConfig returns why a git configuration is not allowed, or "". What it cannot parse is not
-// allowed. worktree judges values of core.worktree.
+// checkConfig returns why a git configuration is not allowed, or "". What it cannot parse is not allowed. worktree
+// reports whether a value of core.worktree is allowed.
 func checkConfig(text string, worktree func(value string) bool) string {
 	for key, value := range settings(text) {
 		if why := checkSetting(key, value, worktree); why != "" {
@@ -90,7 +89,7 @@ func checkSetting(key, value string, worktree func(value string) bool) string {
 	return ""
 }
 
-// steps are the rebase commands that run no program (git-rebase(1)).
+// steps lists the rebase commands that run no program (git-rebase(1)).
 var steps = strings.Fields("pick p reword r edit e squash s fixup f drop d break b label l reset t merge m update-ref u noop")
 
 func checkTodo(text string) string {
@@ -103,8 +102,8 @@ func checkTodo(text string) string {
 	return ""
 }
 
-// strategies are git's own (git-merge(1)). For others git runs a program of that name,
-// with a slash in it one of the work tree.
+// strategies lists git's own merge strategies (git-merge(1)). For others git runs a program of that name, which is in
+// the work tree if the name contains a slash.
 var strategies = []string{"", "ort", "recursive", "resolve", "octopus", "ours", "subtree"}
 
 const todo = "git-rebase-todo"

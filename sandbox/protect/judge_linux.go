@@ -11,8 +11,8 @@ const (
 	elsewhere = "git would take its configuration and hooks from another directory"
 )
 
-// judge checks an entry of a directory by name and type. Content is checked when calls end: it
-// may be half written now.
+// judge checks an entry of a directory by name and type. Content is checked when calls end, since it may be half
+// written now.
 func (w *Watcher) judge(f *directory, name string, mode fs.FileMode) {
 	switch {
 	case len(w.options.Names) == 0: // only the Sight receives entries
@@ -24,8 +24,7 @@ func (w *Watcher) judge(f *directory, name string, mode fs.FileMode) {
 	}
 }
 
-// judgeProject checks an entry of a directory that is not one of git. It reports whether the entry
-// may matter.
+// judgeProject checks an entry of a directory outside of git directories. It reports whether the entry may matter.
 func (w *Watcher) judgeProject(f *directory, name string, mode fs.FileMode) bool {
 	link := mode&fs.ModeSymlink != 0
 	switch {
@@ -41,7 +40,7 @@ func (w *Watcher) judgeProject(f *directory, name string, mode fs.FileMode) bool
 	return true
 }
 
-// judgeGit checks an entry of a directory of git, or of one that may be a bare repository.
+// judgeGit checks an entry of a git directory, or of one that may be a bare repository.
 func (w *Watcher) judgeGit(f *directory, name string, mode fs.FileMode) {
 	link := mode&fs.ModeSymlink != 0
 	isFile := mode.IsRegular() || mode.IsDir() || link
@@ -58,8 +57,8 @@ func (w *Watcher) judgeGit(f *directory, name string, mode fs.FileMode) {
 	}
 }
 
-// judgeSetup checks an entry of a git directory that says where git finds its parts, or configures
-// it. It reports whether it is one.
+// judgeSetup checks an entry of a git directory that locates its parts or configures it. It reports whether the entry
+// is one of these.
 func (w *Watcher) judgeSetup(f *directory, name string, link bool) bool {
 	switch {
 	case link && slices.Contains(linkable, name):
@@ -74,7 +73,7 @@ func (w *Watcher) judgeSetup(f *directory, name string, link bool) bool {
 	return true
 }
 
-// filtersAlien reports whether info/attributes is protected and no running call has made the directory.
+// filtersAlien reports whether info/attributes is protected and no running call has created the directory.
 func (w *Watcher) filtersAlien(f *directory) bool {
 	return slices.Contains(w.names.git, "info/attributes") && !w.ownToSome(f)
 }
@@ -83,9 +82,8 @@ func (w *Watcher) counts(f *directory, name string) bool {
 	return !f.library && w.names.has(f.name, name)
 }
 
-// judgeName checks a protected name. A project that the call made may contain such files,
-// since no other program has opened it yet. Every Mercurial command reads hgrc, so its content is
-// checked.
+// judgeName checks a protected name. A project that the call created may contain such files, since no other program
+// has opened it yet. The content of hgrc is checked nevertheless, since every Mercurial command reads it.
 func (w *Watcher) judgeName(f *directory, name string) {
 	fresh := !f.held[name]
 	if fresh {
@@ -105,8 +103,8 @@ func (w *Watcher) judgeName(f *directory, name string) {
 	}
 }
 
-// prove has a file's content checked when a call ends, and at once if no call made the
-// directory.
+// prove schedules a check of a file's content for the end of a call. If no call created the directory, it checks at
+// once.
 func (w *Watcher) prove(f *directory, name string) {
 	w.existing = nil
 	path := f.path() + "/" + name
@@ -122,7 +120,7 @@ func (w *Watcher) prove(f *directory, name string) {
 	}
 }
 
-// linkable are names in a git directory that git follows if they are links.
+// linkable lists names in a git directory for which git follows links.
 var linkable = []string{"hooks", "info", "modules", "worktrees", "config", "config.worktree", "commondir", "rebase-merge", "rebase-apply", "sequencer"}
 
 func (w *Watcher) judgeRepository(f *directory, mode fs.FileMode) {
@@ -156,15 +154,14 @@ func bareName(name string) bool {
 	return false
 }
 
-// crowdGit counts a new git directory.
 func (w *Watcher) crowdGit(f *directory) {
 	if f.isGit() && f.parent != nil && w.crowds(f, gitPaths) {
 		w.accuse(f.parent, f.name, crowded, true)
 	}
 }
 
-// becomeBare treats a project directory as a git directory from now on, and forgets its
-// subdirectories, so that they are read again.
+// becomeBare marks a project directory as a git directory, and forgets its subdirectories so that they are read
+// again.
 func (w *Watcher) becomeBare(f *directory) {
 	f.bare = true
 	w.hold(f)

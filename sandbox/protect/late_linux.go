@@ -9,13 +9,13 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// unswept are calls that ended before every directory was searched. What they left is found by
-// this Watcher or the next one of these roots, which gets it as JSON. nil means none.
+// unswept describes calls that ended before every directory was searched. What they left is found by this Watcher or
+// by the next one of these roots, which loads it from JSON. nil means none.
 type unswept struct {
-	Until time.Time // when the last of them ended: later files are not theirs
-	Reach reach     // since the first of them began
+	Until time.Time // when the last of them ended: they did not create later files
+	Reach reach     // joined since the first of them began
 
-	Crowded bool // one has made too many protected names
+	Crowded bool // one has created too many protected names
 }
 
 func (u *unswept) blames(path string) bool {
@@ -34,8 +34,8 @@ func (u *unswept) made(path string) bool {
 	return ok && !born.Before(u.Reach.Since) && !born.After(u.Until)
 }
 
-// timesOf returns a file's ctime, which no program can set, and its birth time, or
-// its ctime if the file system records none.
+// timesOf returns the ctime of a file, which no program can set, and its birth time, or the ctime again if the file
+// system records no birth time.
 func timesOf(path string) (changed, born time.Time, ok bool) {
 	in, err := nofollow.Lstat(path)
 	if in.Born.IsZero() {
@@ -61,7 +61,6 @@ func (w *Watcher) leave(c *Call) {
 // piece is how many directories are read before the lock is released.
 const piece = 500
 
-// sweep searches what calls have left unseen.
 func (w *Watcher) sweep() {
 	w.mu.Lock()
 	for again := true; again; again = !w.closed && w.tree.pending() {
@@ -83,7 +82,7 @@ func (w *Watcher) yield() {
 	w.mu.Lock()
 }
 
-// search reads at most most of the pending directories, and reports whether some are left.
+// search reads at most most pending directories, and reports whether some remain.
 func (w *Watcher) search(most int) (more bool) {
 	t := &w.tree
 	t.left = most

@@ -13,11 +13,12 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// mostLinks is the kernel's limit for one path (path_resolution(7)).
+// mostLinks is the kernel's limit of links in one path (path_resolution(7)).
 const mostLinks = 40
 
-// real resolves a protected path in a root, "" if outside, and records what a call could change
-// to redirect it: links, and missing components. It is below known, which has neither. named: path is watched.
+// real resolves a protected path in a root, and returns "" if it leads outside. It records what a call could change
+// to redirect the path: links, and missing components. The path is below known, which contains neither. named means
+// that path is watched.
 func (w *Watcher) real(known, path string, named bool) string {
 	at, ahead := cmp.Or(known, "/"), parts(path[len(known):])
 	for links := 0; len(ahead) > 0; {
@@ -53,7 +54,7 @@ func (w *Watcher) real(known, path string, named bool) string {
 	return at
 }
 
-// leads reports whether a path is on the way to something in existing, or that is outdated.
+// leads reports whether a path is on the way to something in existing, or whether existing is outdated.
 func (w *Watcher) leads(path string) bool {
 	if w.existing == nil {
 		return true
@@ -67,8 +68,7 @@ func (w *Watcher) passes(dir string) bool {
 	return i < len(w.ways) && strings.HasPrefix(w.ways[i], dir+"/")
 }
 
-// isNoted reports whether links has the entry of a directory with this name, or may have something
-// below it.
+// isNoted reports whether links contains the entry of a directory with this name, or may contain something below it.
 func (w *Watcher) isNoted(f *directory, name string) bool {
 	if len(w.links) == 0 {
 		return false
@@ -87,13 +87,12 @@ func (w *Watcher) ledTo(path string) string {
 	return ""
 }
 
-// parts returns the components of a path. ".." is kept: it is relative to the target of a link.
+// parts returns the components of a path. It keeps "..", which is relative to the target of a link.
 func parts(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
-// misses records that a protected path resolves to end, and that next is its first missing
-// component.
+// misses records that a protected path resolves to end, and that next is its first missing component.
 func (w *Watcher) misses(next, end string) {
 	for _, path := range []string{next, end} {
 		if w.inRoot(path) {
@@ -102,8 +101,8 @@ func (w *Watcher) misses(next, end string) {
 	}
 }
 
-// astray reports whether a new entry redirects a protected name: it replaces a link, is the target
-// of one, or is a link on the way there.
+// astray reports whether a new entry redirects a protected name: it replaces a link, is the target of a link, or is a
+// link on the way there.
 func (w *Watcher) astray(f *directory, name string, mode fs.FileMode) bool {
 	path := f.path() + "/" + name
 	was, noted := w.links[path]
@@ -125,10 +124,10 @@ func (w *Watcher) linksBelow(dir string) bool {
 	return false
 }
 
-// elsewhere lists what git obeys outside its directory: what its configuration names, and
-// targets of links in hooks.
+// elsewhere lists what git uses outside of its directory: what its configuration names, and the targets of links in
+// hooks.
 func (w *Watcher) elsewhere(f *directory, dir string) (list []string) {
-	if !f.isGit() || w.ownToSome(f) { // a call's own is checked when it ends
+	if !f.isGit() || w.ownToSome(f) { // a call's own is checked when the call ends
 		return nil
 	}
 	hooks, err := os.ReadDir(dir + "/hooks")
@@ -144,11 +143,11 @@ func (w *Watcher) elsewhere(f *directory, dir string) (list []string) {
 	return append(list, w.configured(dir, work)...)
 }
 
-// mostIncluded bounds the configurations read for one: they may include themselves.
+// mostIncluded limits the included configurations, which may include themselves.
 const mostIncluded = 50
 
-// configured lists what the configuration of a git directory names, with its includes. Hooks are
-// relative to work, or to the configured work tree.
+// configured lists what the configuration of a git directory and its includes name. Hooks are relative to work, or to
+// the configured work tree.
 func (w *Watcher) configured(dir, work string) (list []string) {
 	configs := []string{dir + "/config"}
 	for i := 0; i < len(configs); i++ {

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// A Note is a file beside the quarantine that a Watcher leaves for the next one of the same
-// roots.
+// A Note is a file next to the quarantine in which a Watcher leaves state for the next one of the same roots.
 type Note string
 
 // Note returns the note of a kind for these roots.
@@ -34,7 +33,7 @@ func (n Note) Store(v any) {
 	}
 }
 
-// Load decodes the note into v, and reports whether there is one.
+// Load decodes the note into v, and reports whether there is a note.
 func (n Note) Load(v any) bool {
 	text, err := os.ReadFile(string(n))
 	return err == nil && json.Unmarshal(text, v) == nil

@@ -4,7 +4,7 @@ package protect
 
 import "context"
 
-// A Watcher does nothing here, where no calls run.
+// A Watcher does nothing on this system, where no calls run.
 type Watcher struct{ options Options }
 
 // New returns a Watcher that does nothing.

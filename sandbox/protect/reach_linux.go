@@ -11,13 +11,13 @@ import (
 )
 
 type reach struct {
-	Since   time.Time       // when it began
-	Covered map[string]bool // existed, read-only for it
-	Links   map[string]link // symbolic links to protected names, not covered themselves; zero for a missing component
-	Granted []string        // what it was allowed to change anyway
+	Since   time.Time       // when the call began
+	Covered map[string]bool // paths that existed and were read-only for the call
+	Links   map[string]link // symbolic links to protected names that are not covered; zero for a missing component
+	Granted []string        // what it was allowed to change
 }
 
-// link identifies a symbolic link. No program can set ctime (inode(7)).
+// link identifies a symbolic link by its ctime, which no program can set (inode(7)).
 type link struct {
 	Inode   uint64
 	Changed int64 // nanoseconds
@@ -32,8 +32,8 @@ func (r *reach) may(path string) bool {
 	})
 }
 
-// could reports whether the call may have created what is at a path. What has not changed since it
-// began existed before, if it is in a covered directory or late is set.
+// could reports whether the call may have created what is at a path. What has not changed since the call began
+// existed before, if it is in a covered directory or late is set.
 func (r *reach) could(path string, late bool) bool {
 	if r.Covered[path] {
 		return false

@@ -11,7 +11,7 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// A watch descriptor belongs to the directory, wherever it is moved (inotify_add_watch(2)).
+// A watch descriptor identifies the directory, even after a move (inotify_add_watch(2)).
 const (
 	watched  = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_DELETE | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
 	replaced = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_DELETE
@@ -23,8 +23,7 @@ func (w *Watcher) addRoot(path string) {
 	w.tree.todo = append(w.tree.todo, f)
 }
 
-// scan reads new directories and all that is new below them, outermost first. What would take long
-// is left to pump.
+// scan reads new directories and everything new below them, outermost first. It leaves what takes long to pump.
 func (w *Watcher) scan(next []*directory) {
 	t := &w.tree
 	t.todo = append(t.todo, next...)
@@ -35,7 +34,6 @@ func (w *Watcher) scan(next []*directory) {
 	w.here.close()
 }
 
-// read watches a directory, then checks its entries, and returns its new subdirectories.
 func (w *Watcher) read(f *directory) []*directory {
 	if w.closed || f.kind == forgotten {
 		return nil
@@ -47,7 +45,7 @@ func (w *Watcher) read(f *directory) []*directory {
 	dir, in, err := w.openDir(f)
 	if err != nil {
 		if err != unix.EACCES && !f.root {
-			w.tree.retry(f) // it was moved: found again or forgotten later
+			w.tree.retry(f) // it was moved, and is found again or forgotten later
 		}
 		return nil
 	}
@@ -66,7 +64,7 @@ func (w *Watcher) read(f *directory) []*directory {
 		w.crowdGit(f)
 	}
 	w.addWatch(f, dir)
-	entries, err := dir.ReadDir(-1) // a partial list counts
+	entries, err := dir.ReadDir(-1) // a partial list suffices
 	if err == nil {
 		f.read = w.tree.drains
 	}
@@ -76,8 +74,8 @@ func (w *Watcher) read(f *directory) []*directory {
 	return found
 }
 
-// openDir opens a directory for reading through its known parent: another may have its path.
-// One without permission is read after the call that removed it has ended.
+// openDir opens a directory for reading through its known parent, since another may have its path. A directory
+// without permissions is read after the call that removed them has ended.
 func (w *Watcher) openDir(f *directory) (*os.File, nofollow.Info, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY
 	if f.lost {
@@ -168,7 +166,7 @@ func (w *Watcher) add(f *directory, name string) *directory {
 	return sub
 }
 
-// addWatch watches an open directory, unless it is watched already.
+// addWatch watches an open directory unless it is already watched.
 func (w *Watcher) addWatch(f *directory, dir *os.File) {
 	t := &w.tree
 	if f.wd >= 0 {
@@ -209,7 +207,7 @@ func (w *Watcher) watchMore(f *directory) {
 	_, _ = unix.InotifyAddWatch(w.fd, fmt.Sprintf("/proc/self/fd/%d", dir), watched|unix.IN_CLOSE_WRITE)
 }
 
-// hold marks a directory that contains protected names, or may.
+// hold marks a directory that may contain protected names.
 func (w *Watcher) hold(f *directory) {
 	w.tree.holders[f] = struct{}{}
 	w.existing = nil
@@ -222,7 +220,7 @@ func (w *Watcher) release(f *directory, name string) {
 	}
 }
 
-// lose records that a directory has lost its name. It is forgotten unless it is found again.
+// lose records that a directory has lost its name. Unless it is found again, it is forgotten.
 func (w *Watcher) lose(f *directory) {
 	w.depart(f)
 	f.detach()
@@ -261,7 +259,7 @@ func (w *Watcher) attach(f, parent *directory, name string) []*directory {
 	return nil
 }
 
-// keeps reports whether a known directory means the same under a name in parent.
+// keeps reports whether a known directory has the same role under a name in parent.
 func (w *Watcher) keeps(f, parent *directory, name, path string) bool {
 	library := parent.library || slices.Contains(dependencies, name)
 	isDeep := parent.depth()+1+f.height > Deepest

@@ -13,8 +13,8 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// Sync handles all pending events, whose number the kernel bounds, once the roots have been
-// read. It fails if ctx ends before it can begin.
+// Sync handles all pending events, whose number the kernel limits, once the roots have been read. It returns an error
+// if ctx ends before it can begin.
 func (w *Watcher) Sync(ctx context.Context) error {
 	if w == nil {
 		return nil
@@ -46,7 +46,7 @@ func (w *Watcher) waiting() uint64 {
 	return uint64(n)
 }
 
-// sync handles pending events, until ctx ends, but not so many that others wait long.
+// sync handles pending events until ctx ends, but not so many that others wait long.
 func (w *Watcher) sync(ctx context.Context) {
 	most := 1 << 16
 	if len(w.active) > 0 {
@@ -63,8 +63,8 @@ func (w *Watcher) sync(ctx context.Context) {
 	w.searchLost()
 }
 
-// searchLost scans again for the Sight after the queue has overflowed, and handles new events
-// meanwhile: otherwise the queue would overflow again.
+// searchLost scans again for the Sight after the queue has overflowed. It also handles new events, so that the queue
+// does not overflow again.
 func (w *Watcher) searchLost() {
 	if w.options.Sight == nil {
 		return
@@ -104,31 +104,31 @@ func (f *directory) see() {
 	}
 }
 
-// relist passes a directory to the Sight again, and returns what that costs, as read directories.
+// relist passes a directory to the Sight again. cost is the equivalent number of read directories.
 func (w *Watcher) relist(f *directory, moved bool) (cost int) {
 	dir := f.path()
 	fd, err := nofollow.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
-	if err == unix.EACCES && !f.unread { // a call has closed it
+	if err == unix.EACCES && !f.unread { // a call has removed its permissions
 		f.openUp(time.Time{})
 		fd, err = nofollow.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
 	}
 	if err != nil {
-		return 1 // never read, or gone
+		return 1 // never read, or removed
 	}
 	open := os.NewFile(uintptr(fd), dir)
-	entries, _ := open.ReadDir(-1) // a partial list counts
+	entries, _ := open.ReadDir(-1) // a partial list suffices
 	open.Close()
 	w.list(f, entries, moved)
 	return 1 + len(entries)/16
 }
 
-// movedOne is a directory that the Sight has to see again, with all below it, since it was moved.
+// movedOne is a directory to pass to the Sight again, with everything below it, since it was moved.
 type movedOne struct {
 	*directory
 	pass uint64
 }
 
-// listLater has listMoved pass a directory to the Sight: one that is moved again and again is read once.
+// listLater schedules a directory for listMoved, so that one that moves again and again is read once.
 func (w *Watcher) listLater(f *directory) {
 	if t := &w.tree; f.pass == 0 {
 		f.pass = t.pass
@@ -136,8 +136,8 @@ func (w *Watcher) listLater(f *directory) {
 	}
 }
 
-// listMoved passes what was moved until now to the Sight. mu is released after each piece; what is
-// moved meanwhile is left to the next pass.
+// listMoved passes to the Sight what was moved so far. It releases mu after each piece. What moves meanwhile is left
+// to the next pass.
 func (w *Watcher) listMoved() {
 	t := &w.tree
 	pass := t.pass
@@ -150,13 +150,13 @@ func (w *Watcher) listMoved() {
 	}
 }
 
-// listNext lists the first of the moved directories, and puts those in it before the others, which are
-// of later passes.
+// listNext lists the first of the moved directories, and inserts its subdirectories before the others, which belong
+// to later passes.
 func (w *Watcher) listNext() (cost int) {
 	t := &w.tree
 	f := t.moved[0]
 	t.moved = t.moved[1:]
-	if f.directory.pass != f.pass || f.kind == forgotten { // it was listed with the directory that holds it
+	if f.directory.pass != f.pass || f.kind == forgotten { // it was listed with its parent
 		return 1
 	}
 	f.directory.pass, f.listed = 0, f.pass
@@ -185,7 +185,7 @@ func (w *Watcher) changed(f *directory, name string, dir bool) {
 	}
 	f.see()
 	if _, err := w.at(f); err != nil {
-		w.tree.retry(f) // it is elsewhere by now
+		w.tree.retry(f) // it has moved again
 		return
 	}
 	w.options.Sight.Changed(path)

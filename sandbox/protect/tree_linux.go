@@ -13,7 +13,7 @@ type kind int
 
 const (
 	plain  kind = iota // a directory of the project
-	gitDir             // .git, or a module's
+	gitDir             // .git, or the git directory of a module
 	gitInfo
 	hooks
 	modules // modules, and directories in it that are git directories or contain some
@@ -65,30 +65,30 @@ func gitStores(name string) bool {
 }
 
 type directory struct {
-	name     string // of a root: its path
+	name     string // path of a root
 	parent   *directory
 	children map[string]*directory
-	height   int // at most so many directories are below each other in it
+	height   int // maximum nesting of the directories below it
 	kind     kind
 	root     bool
-	bare     bool   // it is a git directory itself
-	library  bool   // in or below one of dependencies
-	gitFile  bool   // its .git is a file
-	unread   bool   // it could not be read when found, so its contents may be old
+	bare     bool // it is a git directory itself
+	library  bool // in or below a directory of dependencies
+	gitFile  bool
+	unread   bool   // it could not be read when it was found, so its contents may be old
 	lost     bool   // moved or removed from its name
-	sighted  bool   // something in it, or below it, matters to the Sight
-	pass     uint64 // in which the Sight sees it again, since it was moved; 0 = in none
-	listed   uint64 // latest pass in which it did, or that began before it was found
+	sighted  bool   // something in or below it matters to the Sight
+	pass     uint64 // pass in which the Sight receives it again after a move; 0 = none
+	listed   uint64 // latest pass in which the Sight received it, or that began before it was found
 
-	wd   int32 // -1: not watched
+	wd   int32 // -1 = not watched
 	id   nofollow.ID
 	born time.Time // zero if the file system does not record it
 	seen uint64    // number of the latest call when it was found
-	read uint64    // tree.drains when last read; below tree.gap: not since events were lost
+	read uint64    // tree.drains when it was last read; less than tree.gap = not since events were lost
 	held map[string]bool
 }
 
-// isKnown reports whether a directory is watched, was read, and can be told from one with its inode.
+// isKnown reports whether a directory is watched, was read, and is distinguishable from another with its inode.
 func (f *directory) isKnown() bool { return f.wd >= 0 && !f.unread && !f.born.IsZero() }
 
 func (f *directory) path() string {
@@ -113,8 +113,8 @@ func (f *directory) kindBelow(name string) kind {
 
 func (f *directory) isGit() bool { return f.kind.isGit() || f.bare }
 
-// base returns the directory that decides who made something: for parts of a git directory the git
-// directory, for .cargo/config.toml the parent of .cargo.
+// base returns the directory that determines who created something: the git directory for its parts, the parent of
+// .cargo for .cargo/config.toml.
 func (f *directory) base(n names) *directory {
 	for f.kind != plain && !f.isGit() && f.parent != nil {
 		f = f.parent
@@ -129,23 +129,23 @@ type tree struct {
 	roots   []*directory
 	byID    map[nofollow.ID]*directory
 	watch   map[int32]*directory
-	most    int                     // watches
-	short   bool                    // of watches
+	most    int                     // maximum number of watches
+	short   bool                    // there are not enough watches
 	holders map[*directory]struct{} // may contain something protected
 	dark    map[*directory]struct{} // not watched
 	closed  map[*directory]struct{} // not readable
-	again   map[*directory]struct{} // could not be opened: to be read again
+	again   map[*directory]struct{} // could not be opened; to be read again
 	lost    map[*directory]struct{} // see directory.lost
-	deep    map[*directory]struct{} // below Deepest others: neither watched nor read
-	todo    []*directory            // new ones to read, outermost first
+	deep    map[*directory]struct{} // nested deeper than Deepest: neither watched nor read
+	todo    []*directory            // new directories to read, outermost first
 	left    int                     // how many of them to read before mu is released
-	moved   []movedOne              // see listMoved; by pass
-	pass    uint64                  // of those that are moved now
-	unseen  []*directory            // to be read before it is known what calls have left
+	moved   []movedOne              // see listMoved; sorted by pass
+	pass    uint64                  // pass of what moves now
+	unseen  []*directory            // to be read before what calls have left is known
 	full    bool                    // and all directories below them
 	drains  uint64                  // how often the queue was empty, or overflowed
-	gap     uint64                  // least directory.read since the queue overflowed
-	former  map[string]former       // first directories moved or removed from a path while calls run
+	gap     uint64                  // smallest directory.read since the queue overflowed
+	former  map[string]former       // first directories that were moved or removed from a path while calls run
 }
 
 type former struct {
@@ -153,7 +153,7 @@ type former struct {
 	born time.Time
 }
 
-// mostFormer bounds tree.former. Beyond it, calls count as having made no directory.
+// mostFormer limits tree.former. Beyond it, no directory counts as created by a call.
 const mostFormer = 1 << 16
 
 func newTree(most int) tree {
@@ -165,26 +165,24 @@ func newTree(most int) tree {
 
 func (f *directory) is(in nofollow.Info) bool { return f.id == in.ID && f.born.Equal(in.Born) }
 
-// pending reports whether there are directories to be read.
 func (t *tree) pending() bool { return len(t.unseen)+len(t.todo) > 0 }
 
-// retry has a directory, if any, read again when the queue is empty.
+// retry schedules a directory, which may be nil, to be read again when the queue is empty.
 func (t *tree) retry(f *directory) {
 	if f != nil {
 		t.again[f] = struct{}{}
 	}
 }
 
-// look records that names in a directory are read, after pending events.
+// look records that names in a directory are read after pending events.
 func (t *tree) look(f *directory) {
 	if f.read >= t.gap {
 		f.read = t.drains
 	}
 }
 
-// exact reports whether the state of a directory is that before the current event: its events
-// come in the order of its changes (fsnotify_move in the kernel, which has it locked), and all that
-// came before the latest read have been handled.
+// exact reports whether the state of a directory is the one before the current event: its events are in the order of
+// its changes (fsnotify_move in the kernel, which locks it), and all events before the latest read were handled.
 func (t *tree) exact(f *directory) bool { return t.gap <= f.read && f.read < t.drains }
 
 func (f *directory) put(sub *directory) {
@@ -197,7 +195,6 @@ func (f *directory) put(sub *directory) {
 	}
 }
 
-// depth returns how many directories a directory is below its root.
 func (f *directory) depth() (n int) {
 	for ; f.parent != nil; f = f.parent {
 		n++

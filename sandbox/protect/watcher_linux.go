@@ -14,8 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Watcher watches the roots until Close. A nil Watcher protects nothing. Methods may be
-// called concurrently.
+// A Watcher watches the roots until Close. A nil Watcher protects nothing. It is safe for concurrent use.
 type Watcher struct {
 	options Options
 	names   names
@@ -30,14 +29,14 @@ type Watcher struct {
 	mu       sync.Mutex
 	tree     tree
 	here     here
-	calls    uint64 // number of calls begun
+	calls    uint64
 	active   map[*Call]struct{}
 	findings map[entry]*finding // what to remove
-	unproven map[entry]struct{} // files that calls may have made, to check when a call ends
+	unproven map[entry]struct{} // files that calls may have created, to check when a call ends
 	existing []string           // see Call.Existing; nil = outdated
-	links    map[string]link    // symbolic links on the way to them; zero: missing components
+	links    map[string]link    // symbolic links on the way to them; zero = missing components
 	ways     []string           // existing and links, sorted
-	followed []string           // last argument of follow
+	followed []string           // latest argument of follow
 	behind   bool               // calls began before all events were handled
 	more     bool               // there were more findings than are kept
 	late     *unswept           // what ended calls may have left
@@ -54,7 +53,7 @@ type entry struct {
 // New starts watching. The first Begin waits until every directory has been read.
 func New(o Options) (*Watcher, error) { return newWatcher(o, mostDark) }
 
-// mostDark is how many directories are read before a call returns.
+// mostDark is how many unwatched directories are read before a call returns.
 const mostDark = 200_000
 
 func newWatcher(o Options, looks int) (*Watcher, error) {
@@ -78,8 +77,8 @@ func unwatched(o Options) *Watcher {
 	}
 }
 
-// Beside returns a Watcher like w for another directory and Sight, for one call that may also
-// write there. It is nil for a nil Watcher. The caller closes it.
+// Beside returns a Watcher like w for another directory and Sight, for a call that may also write there. It returns
+// nil if w is nil. The caller must close it.
 func (w *Watcher) Beside(root string, sight Sight) (*Watcher, error) {
 	if w == nil {
 		return nil, nil
@@ -89,7 +88,7 @@ func (w *Watcher) Beside(root string, sight Sight) (*Watcher, error) {
 	return New(o)
 }
 
-// run reads the roots, and then handles events. It starts with mu held.
+// run reads the roots, then handles events. It starts with mu held.
 func (w *Watcher) run() {
 	for _, root := range w.options.Roots {
 		w.addRoot(root)
@@ -120,11 +119,11 @@ func (w *Watcher) run() {
 	})
 }
 
-// lock locks mu once the roots have been read, unless ctx ends first.
+// lock locks mu once the roots have been read. It returns an error if ctx ends first.
 func (w *Watcher) lock(ctx context.Context) error {
 	select {
 	case <-w.ready:
-		if w.mu.TryLock() { // as nearly always
+		if w.mu.TryLock() { // almost always
 			return nil
 		}
 	default:
@@ -152,7 +151,7 @@ func searching(ctx context.Context) error {
 	return fmt.Errorf("the workspace was still being searched for protected names: %w; make the call again", context.Cause(ctx))
 }
 
-// Close stops watching and waits for the end. Running calls go on unwatched.
+// Close stops watching and waits until that has ended. Running calls continue unwatched.
 func (w *Watcher) Close() {
 	if w == nil {
 		return
@@ -164,9 +163,8 @@ func (w *Watcher) Close() {
 	w.work.Wait()
 }
 
-// Follow sets a function that receives what Call.Existing would return, once that is known and
-// whenever it changes, from goroutines of the Watcher. f must not block for long. It may be set
-// once, before Close.
+// Follow sets a function that receives what Call.Existing would return, once that is known and whenever it changes,
+// from goroutines of the Watcher. f must not block for long. It may be set once, before Close.
 func (w *Watcher) Follow(f func(existing []string)) {
 	if w == nil {
 		return
@@ -195,8 +193,8 @@ func (w *Watcher) notify() {
 	}
 }
 
-// Name returns the protected name that contains a canonical path, or the path to which one leads,
-// or "". Missing names count like existing ones.
+// Name returns the protected name that contains a canonical path, or the path to which one leads, or "". Missing
+// names count like existing ones.
 func (w *Watcher) Name(path string) string {
 	if w == nil {
 		return ""
@@ -232,7 +230,7 @@ func (w *Watcher) look() []string {
 			list = append(list, w.real("", path, false))
 		}
 	}
-	for c := range w.active { // what calls created there is still to be checked
+	for c := range w.active { // what calls created there is not yet checked
 		for path, was := range c.Links {
 			if _, noted := w.links[path]; !noted {
 				w.links[path] = was

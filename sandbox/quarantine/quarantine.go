@@ -1,8 +1,7 @@
-// Package quarantine keeps copies of files that calls made and toold removed, until a person
-// restores or discards them or Prune does.
+// Package quarantine keeps copies of files that calls created and toold removed, until a person restores or discards
+// them, or Prune discards them.
 //
-// Everything is copied and removed by descriptors, following no link: other calls may have it
-// open.
+// It copies and removes through descriptors and follows no links, since other calls may have the files open.
 package quarantine
 
 import (
@@ -21,11 +20,11 @@ import (
 const (
 	takenFrom  = "taken-from"
 	taken      = "taken"
-	notKept    = "not-kept" // lists what was not copied: links, FIFOs, and what was too large
+	notKept    = "not-kept" // lists what was not copied: links, FIFOs and files that are too large
 	cellLayout = "20060102T150405.000Z"
 )
 
-// Item is something that was removed.
+// Item is a removed file or directory.
 type Item struct {
 	ID    string    `json:"id"`
 	From  string    `json:"from"`
@@ -34,8 +33,8 @@ type Item struct {
 	Bytes int64     `json:"bytes"`
 }
 
-// Items lists a quarantine, the latest first. A missing one is empty; items that disappear
-// meanwhile are skipped.
+// Items lists a quarantine, latest first. It returns none if the quarantine does not exist, and skips items that
+// disappear meanwhile.
 func Items(quarantine string) ([]Item, error) {
 	entries, err := os.ReadDir(quarantine)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

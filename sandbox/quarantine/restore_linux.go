@@ -14,8 +14,7 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// Restore moves an item back to its original path and returns that. It follows no link and
-// replaces nothing.
+// Restore moves an item back to its original path, which it returns. It follows no links and replaces nothing.
 func Restore(quarantine, id string) (string, error) {
 	i, ok := item(quarantine, id)
 	if !ok || !filepath.IsAbs(i.From) || filepath.Clean(i.From) != i.From {
@@ -67,8 +66,8 @@ func (i Item) putBack() error {
 	return nil
 }
 
-// rename renames an entry of a directory and replaces nothing, also on file systems that cannot do
-// both at once (EINVAL), such as NFS.
+// rename renames a directory entry without replacing one, also on file systems such as NFS that cannot do both
+// atomically (EINVAL).
 func rename(dir int, from, to string) error {
 	err := unix.Renameat2(dir, from, dir, to, unix.RENAME_NOREPLACE)
 	if !errors.Is(err, unix.EINVAL) {

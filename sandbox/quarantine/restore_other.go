@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// Restore always fails: on this system toold quarantines no files.
+// Restore returns an error, since toold does not quarantine files on this system.
 func Restore(_, _ string) (path string, err error) {
 	return "", errors.New("this system has no quarantine")
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// Batch is what is removed at one time, of which a bounded amount is kept.
+// Batch is a set of removals, of which a limited amount is kept.
 type Batch struct {
 	quarantine string
 	bytes      int64
@@ -26,14 +26,13 @@ type Batch struct {
 
 const mostDeep = 64
 
-// NewBatch starts a batch of a quarantine.
+// NewBatch starts a batch in a quarantine.
 func NewBatch(quarantine string) *Batch {
 	return &Batch{quarantine: quarantine, bytes: 64 << 20, entries: 10_000, items: 200}
 }
 
-// Take removes the entry name of an open directory, and returns the path of its copy, if any;
-// from is the original path. Nothing is renamed: a process that has it open reaches nothing of
-// the quarantine.
+// Take removes an entry of an open directory, and returns the path of its copy, or "" if there is none. from is the
+// original path. Nothing is renamed, so that a process that has the file open cannot reach the quarantine.
 func (b *Batch) Take(dir int, name, from string) (kept string, err error) {
 	if mode, err := nofollow.OpenUp(dir); err == nil && mode&0o700 != 0o700 {
 		defer func() { _ = nofollow.Chmod(dir, mode) }()
@@ -47,7 +46,7 @@ func (b *Batch) Take(dir int, name, from string) (kept string, err error) {
 	return kept, errors.Join(err, nofollow.RemoveAll(dir, name))
 }
 
-// keep makes an item: the copy, the original path, and a list of what was not copied.
+// keep creates an item: the copy, the original path, and a list of what was not copied.
 func (b *Batch) keep(dir int, name, from string) (kept string, err error) {
 	cell := filepath.Join(b.quarantine, time.Now().UTC().Format(cellLayout)+"-"+rand.Text()[:6])
 	if err := os.MkdirAll(cell, 0o700); err != nil {
@@ -89,8 +88,8 @@ func (k *copier) omit(path []string, name, why string) {
 	}
 }
 
-// copy copies files and directories, accessible only to their owner, and lists everything else
-// as omitted. Errors concern the quarantine.
+// copy copies files and directories, which only their owner can access, and lists everything else as omitted. Errors
+// are those of the quarantine.
 func (k *copier) copy(from, to entry, path []string) error {
 	in, err := nofollow.Stat(from.dir, from.name)
 	if err != nil {
@@ -141,7 +140,7 @@ func (k *copier) copyDir(from, to entry, path []string) error {
 		return err
 	}
 	defer unix.Close(dst)
-	names, err := in.Readdirnames(k.left.entries + 1) // a partial list counts
+	names, err := in.Readdirnames(k.left.entries + 1) // a partial list suffices
 	if err != nil && err != io.EOF {
 		k.omit(path, from.name, "not all of it: "+err.Error())
 	}

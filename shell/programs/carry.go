@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// carries reports whether any word may start a command that runs.
+// carries reports whether any word may start a command that the program runs.
 func (r *reader) carries(s *spec) bool {
 	root := s.root()
 	carries := root.has("carries") || s.has("carries")
@@ -14,11 +14,11 @@ func (r *reader) carries(s *spec) bool {
 	return !r.described(root) || carries || runs
 }
 
-// described reports whether a program is more than a name.
+// described reports whether the specification says more of the program than its name.
 func (r *reader) described(root *spec) bool { return r.trusted && r.specified && !root.bare() }
 
-// setsOnly reports whether only what words set variables to may be a command, since the others are targets. A file
-// of the project that has the name of a build program may do anything with them.
+// setsOnly reports whether a command can only be in the value of a word that sets a variable: the other words are
+// targets. A file of the project named like a build program may do anything with them.
 func (s *spec) setsOnly(program string) bool {
 	_, trusted := System(program)
 	return s.has("sets") && (trusted || IsField("gradlew mvnw", baseName(program)))
@@ -28,13 +28,14 @@ func (s *spec) setsOnly(program string) bool {
 type begin byte
 
 const (
-	inert   begin = iota // the word is known to be no command
-	mayBe                // nothing says that the program runs it, and nothing that it does not
+	inert   begin = iota // no command
+	mayBe                // unknown
 	carried              // the program may run it
 )
 
-// MayRun yields commands that may be among the words: each begins in a word, maybe in the middle of it, and goes on in
-// the words behind it. doubtful means that nothing says that the program runs its words.
+// MayRun yields the commands that may be among the words. Each begins in a word, maybe in the middle of it, and
+// continues in the following words. doubtful means that the specification does not say that the program runs its
+// words.
 func (c *Command) MayRun(argv []Word) iter.Seq2[[]Word, bool] {
 	words := c.searched(argv[1:])
 	begins, letters := c.beginnings(argv[:1], words), c.spec.codeLetters()
@@ -63,10 +64,10 @@ func (c *Command) MayRun(argv []Word) iter.Seq2[[]Word, bool] {
 	}
 }
 
-// maxBehind bounds the words of a command that begins behind a flag.
+// maxBehind limits the words of a command that begins after a flag.
 const maxBehind = 16
 
-// searched returns the words, and after them those that a program assembles a command from.
+// searched returns the words, followed by those from which the program assembles a command.
 func (c *Command) searched(words []Word) []Word {
 	switch {
 	case c.Carries && slices.ContainsFunc(words, Word.isSource): // parallel
@@ -78,19 +79,19 @@ func (c *Command) searched(words []Word) []Word {
 	return words
 }
 
-// sedParts separates the parts of sed's s///e.
+// sedParts replaces delimiters of sed's s///e by spaces.
 var sedParts = strings.NewReplacer("/", " ", "#", " ", "@", " ", "~", " ", "_", " ", "+", " ", "^", " ")
 
-// isSource reports whether the word is one of those between which parallel assembles its command.
+// isSource reports whether parallel assembles its command from the words around this one.
 func (w Word) isSource() bool { return IsField("::: :::+ {}", w.Text) }
 
-// InText yields the commands that may be in a text: one begins at each of its words.
+// InText yields the commands that may be in a text: one for each of its words.
 func InText(text string) iter.Seq2[[]Word, bool] {
 	return func(yield func([]Word, bool) bool) { eachText(text, false, yield) }
 }
 
 func eachText(text string, doubtful bool, yield func([]Word, bool) bool) bool {
-	if !strings.ContainsAny(text, " \t\n;|&,\\%") { // one word alone is a name
+	if !strings.ContainsAny(text, " \t\n;|&,\\%") { // a single word is a name
 		return true
 	}
 	for words := wordsIn(text); len(words) > 0; words = words[1:] {
@@ -101,8 +102,8 @@ func eachText(text string, doubtful bool, yield func([]Word, bool) bool) bool {
 	return true
 }
 
-// flattened returns the words with those split in which a command may begin, and where each begins there: nowhere if
-// none is split.
+// flattened splits the words in which a command may begin. from returns the position of words[i] in flat, which is
+// nil if none is split.
 func flattened(words []Word, begins []begin) (flat []Word, from func(i int) int) {
 	split := func(i int) bool { return begins[i] != inert && strings.ContainsAny(words[i].Text, between) }
 	first := 0
@@ -125,15 +126,15 @@ func flattened(words []Word, begins []begin) (flat []Word, from func(i int) int)
 	return flat, func(i int) int { return starts[i] }
 }
 
-// between are the characters between words of code.
+// between lists the characters that separate words of code.
 const between = " \t\n\r;|&()`'\"{}[]<>,:!=$\\%#"
 
-// escapes are blanks and slashes as code and URLs write them.
+// escapes replaces spaces and slashes as code and URLs escape them.
 var escapes = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\r`, "\n", `\f`, "\n", `\v`, "\n", `\ `, " ", `\x20`, " ", `\x09`, " ", `\x0a`, "\n", `\u0020`, " ", `\040`, " ", "%20", " ", "%09", " ", "%0a", "\n", "%0A", "\n", "%2F", "/", "%2f", "/",
-	"|$", "|", "|^", "|", "|.", "|", // less runs what is behind a | and a mark
+	"|$", "|", "|^", "|", "|.", "|", // less runs what follows a | and a mark
 	"{args:", " ", "{ args:", " ") // of Deno.Command
 
-// wordsIn splits a text as most languages would. A word with a variable is known as far as that.
+// wordsIn splits a text as most languages would. A word with a variable is known up to the variable.
 func wordsIn(text string) (out []Word) {
 	if strings.ContainsAny(text, `\%|{`) {
 		text = escapes.Replace(text)
@@ -141,7 +142,7 @@ func wordsIn(text string) (out []Word) {
 	split := func(r rune) bool { return r != '$' && r != '%' && strings.ContainsRune(between, r) }
 	out = make([]Word, 0, 2+len(text)/8)
 	for word := range strings.FieldsFuncSeq(text, split) {
-		if word == "+" { // between parts of a text
+		if word == "+" { // concatenates texts
 			continue
 		}
 		known, rest, dynamic := strings.Cut(word, "$")
@@ -156,7 +157,6 @@ func wordsIn(text string) (out []Word) {
 	return out
 }
 
-// beginnings says of each word whether a command may begin there.
 func (c *Command) beginnings(program, words []Word) []begin {
 	out, root := make([]begin, len(words)), c.spec.root()
 	switch {
@@ -179,7 +179,7 @@ func (c *Command) beginnings(program, words []Word) []begin {
 	return out
 }
 
-// judgedAlone marks the words of the commands that a program starts as far as their own specifications say what they are.
+// judgedAlone sets the marks of started commands according to their own specifications.
 func (c *Command) judgedAlone(out []begin) {
 	for _, run := range c.Runs {
 		if run.At == 0 || run.Language != "" || run.Argv[0].Dynamic {
@@ -192,8 +192,8 @@ func (c *Command) judgedAlone(out []begin) {
 	}
 }
 
-// ofSetting says whether a command may begin in what a word sets a variable to: flags, and the test in Class#test, are
-// words of some command.
+// ofSetting says whether a command may begin in the value that a word sets. Flags and words such as Class#test belong
+// to a command.
 func ofSetting(text string) begin {
 	_, value, _ := strings.Cut(text, "=")
 	words := strings.HasPrefix(value, "-") || strings.Contains(value, "#")
@@ -209,7 +209,6 @@ func fill(out []begin, b begin) {
 	}
 }
 
-// runsScript reports whether a script of sed or awk may run something.
 func (c *Command) runsScript(words []Word) bool {
 	var script Command
 	switch c.spec.root().special {
@@ -223,11 +222,11 @@ func (c *Command) runsScript(words []Word) bool {
 	return false
 }
 
-// behindCode marks code, the values of flags that carry commands, and all that follows code.
+// behindCode marks code, the values of flags that carry commands, and everything after code.
 func (c *Command) behindCode(out []begin, words []Word) {
 	s, root := c.spec, c.spec.root()
 	if root.has("shell") {
-		return // what it runs is followed
+		return // the code is followed
 	}
 	for _, f := range c.Flags {
 		if i := f.At - 1; i >= 0 && i < len(out) && c.carriesIn(f) {
@@ -247,8 +246,8 @@ func (c *Command) behindCode(out []begin, words []Word) {
 	}
 }
 
-// undescribed marks the words of which the specification does not say what they are: unknown flags with their values,
-// values of flags that an allowing rule must name, and operands without a role.
+// undescribed marks the words that the specification does not describe: unknown flags with their values, values of
+// flags that an allow rule must name, and operands without a role.
 func (c *Command) undescribed(out []begin, words []Word) {
 	root := c.spec.root()
 	followed := root.special == "find" || root.has("shell") && c.Through
@@ -308,7 +307,7 @@ func (c *Command) ofFlag(f Flag, w Word) (b begin, values int) {
 	if values = len(f.spec.values); f.spec.only {
 		values = 0
 	} else if values > 0 && len(w.Text) > 2 && strings.HasSuffix(w.Text, f.Value.Text) {
-		values-- // in the same word
+		values-- // the value is in the same word
 	}
 	unsafe := slices.ContainsFunc(f.spec.all, func(name string) bool {
 		return slices.Contains(root.unsafe, name) || slices.Contains(c.spec.unsafe, name)
@@ -338,19 +337,17 @@ func (s *spec) room() (n int) {
 		}
 	}
 	for ; s.parent != nil; s = s.parent {
-		n++ // its own name
+		n++ // the program's name
 	}
 	return n
 }
 
 const maxWords = 1 << 20
 
-// isData reports whether a word is a URL with code in it, or a flag with such a value.
 func isData(text string) bool {
 	return strings.HasPrefix(text, "data:") || strings.Contains(text, "=data:")
 }
 
-// codeLetters are the flags of one letter that carry a command.
 func (s *spec) codeLetters() (letters string) {
 	root, safe := s.root(), s.safeLetters()
 	for _, f := range slices.Concat(root.code, strings.Fields(root.inline), s.code) {
@@ -362,8 +359,8 @@ func (s *spec) codeLetters() (letters string) {
 	return letters
 }
 
-// behindFlags returns what follows in the same word as one of the flags of these letters, in a bundle or not; with unknown
-// any may be such a flag. A bundle ends at a flag with a value.
+// behindFlags returns what follows one of the flags with these letters in the same word, bundled or not. With
+// unknown, any letter may be such a flag. A bundle ends at a flag with a value.
 func (s *spec) behindFlags(w Word, letters string, unknown bool) (out []Word) {
 	end := strings.IndexAny(w.Text+" ", " \t\n=;|&")
 	if w.Text == "" || w.Text[0] != '-' || strings.HasPrefix(w.Text, "--") {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// decoded returns the text of which a word is the base64 form, if it has several words.
+// decoded returns the text that a word encodes in base64, or "" if the text is one word or unprintable.
 func decoded(word string) string {
 	if len(word) < len("Z2l0IHB1c2g") {
 		return ""
@@ -19,7 +19,7 @@ func decoded(word string) string {
 	return string(text)
 }
 
-// Decoded returns the texts of which words of a text are the base64 form.
+// Decoded returns the texts that words of a text encode in base64.
 func Decoded(text string) string {
 	var out []string
 	for word := range strings.FieldsSeq(text) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// describe sets what a command does with its operands, and which preset covers it.
+// describe sets the effects of a command on its operands, and the level that covers it.
 func (r *reader) describe(c *Command, s *spec, own []Word) {
 	if !r.trusted {
 		s = nil
@@ -43,8 +43,8 @@ func (r *reader) describe(c *Command, s *spec, own []Word) {
 	}
 }
 
-// obeyed returns what a command obeys besides its own words: files and hosts of options before the
-// subcommand, and files that determine what it runs.
+// obeyed returns what a command reads besides its own words: files and hosts of options before the subcommand, and
+// files that determine what it runs.
 func (r *reader) obeyed(c *Command, s *spec, own []Word) (out []Operand) {
 	root := s.root()
 	if s != root || c.HasSub {
@@ -59,7 +59,7 @@ func (r *reader) obeyed(c *Command, s *spec, own []Word) (out []Operand) {
 	return out
 }
 
-// module adds files that a Python module may read.
+// module adds the files that a Python module may read.
 func (r *reader) module(c *Command, s *spec) {
 	for _, run := range c.Runs {
 		if inner := Parse(run.Argv); !inner.Known {
@@ -74,7 +74,7 @@ func (s *spec) bare() bool {
 	return len(s.forms)+len(s.subs)+len(s.unsafe)+len(s.globals) == 0 && s.special == ""
 }
 
-// coversNone reports whether no preset may cover a command: it has no specification, runs another command, is opaque,
+// coversNone reports whether no level can cover a command: it has no specification, runs another command, is opaque,
 // or has an option before the subcommand that is not known to be harmless.
 func (s *spec) coversNone(c *Command) bool {
 	runs := s != nil && len(c.Runs) > 0 && s.special == ""
@@ -136,7 +136,7 @@ func (f *parser) betterThan(other *parser, covers Level) bool {
 	return other.level != CoversWrite && len(f.roles) > len(other.roles)
 }
 
-// withoutParser describes a subcommand of which only the flags are known.
+// withoutParser describes a subcommand whose specification has only flags.
 func (r *reader) withoutParser(c *Command, s *spec, own []Word) {
 	if !s.has("notes") {
 		c.Operands = hosts(r.argv)
@@ -156,7 +156,6 @@ func (r *reader) withoutParser(c *Command, s *spec, own []Word) {
 	c.Operands = append(c.Operands, f.parse(own).operands...)
 }
 
-// printed returns the trees that a command lists.
 func printed(operands []Operand) (out []Operand) {
 	for _, o := range operands {
 		if o.Kind != Read || !o.Tree && o.Part != PartNames {
@@ -212,7 +211,7 @@ func (s *spec) flagBeginnings() (out []string) {
 	return out
 }
 
-// named returns the position and number of the words that name what a program should do.
+// named returns the position and number of the words that name what a program does.
 func (s *spec) named(argv []Word) (first, count int) {
 	if s == nil || s.has("packages") {
 		return 0, 0

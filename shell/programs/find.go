@@ -52,7 +52,7 @@ type findReader struct {
 	tests        map[string]*flag
 	operands     []Operand
 	started      []Run
-	opaque       bool // an unknown word may be an operator or action
+	opaque       bool // an unknown word may be an operator or an action
 	safe         bool
 	deletes      bool
 	runs         bool // commands read the found files
@@ -62,7 +62,7 @@ type findReader struct {
 	lists []findList // outermost first
 	names []string   // exact names
 
-	// Name endings of what is printed, read by commands, and deleted.
+	// Endings of the names that are printed, read by commands, and deleted.
 	printed, ran, deleted []string
 }
 
@@ -72,10 +72,10 @@ type findNames struct {
 	extension bool
 	files     bool
 	empty     bool
-	again     bool // tools recreate them
+	again     bool // tools recreate the directories
 }
 
-// and returns the files of both: the first test determines the names.
+// and returns the files that pass both. The first test determines the names.
 func (n findNames) and(o findNames) findNames {
 	if n.ends == nil {
 		n.ends, n.extension = o.ends, o.extension
@@ -96,7 +96,7 @@ func (n findNames) or(o findNames) findNames {
 	}
 }
 
-// read returns the endings of what is read: found directories contain other names.
+// read returns the endings of what is read. A found directory may contain any names.
 func (n findNames) read() []string {
 	if !n.files && !n.extension {
 		return nil
@@ -182,7 +182,7 @@ func (f *findReader) name(w Word, exactly bool) (n findNames) {
 	return n
 }
 
-// together joins the names of several actions; "" = any.
+// together joins the names of several actions. "" stands for any name.
 func together(before, ends []string) []string {
 	if len(ends) == 0 || len(before) > maxParts {
 		return []string{""}
@@ -202,7 +202,7 @@ func (f *findReader) add(w Word, kind Kind) {
 	f.operands = append(f.operands, Operand{Word: w, Kind: kind, Tree: true})
 }
 
-// word returns the number of arguments of words[i].
+// word returns the number of arguments that follow words[i].
 func (f *findReader) word(words []Word, i int) int {
 	w := words[i]
 	test, operator := f.tests[w.Text], IsField(findOperators, w.Text)
@@ -309,7 +309,7 @@ func (f *findReader) delete() {
 	f.deletes, f.deleted = true, together(f.deleted, ends)
 }
 
-// command handles -exec and returns its number of words.
+// command follows -exec and returns its number of words.
 func (f *findReader) command(words []Word, at int) int {
 	ends := func(i int) bool { return words[i].Text == ";" || words[i].Text == "+" && words[i-1].Text == "{}" }
 	end := 1
@@ -333,7 +333,6 @@ func (f *findReader) command(words []Word, at int) int {
 	return end
 }
 
-// found sets the path that a command receives.
 func (f *findReader) found(run *Run, roots []Operand) {
 	switch run.Found = (Word{Dynamic: true, Fresh: run.Found.Fresh}); {
 	case run.Dir.Dynamic:
@@ -343,7 +342,7 @@ func (f *findReader) found(run *Run, roots []Operand) {
 	}
 }
 
-// MadeAgain reports whether tools recreate directories of this name.
+// MadeAgain reports whether tools recreate a directory of this name, such as a cache.
 func MadeAgain(name string) bool {
 	return IsField("node_modules __pycache__ .pytest_cache .mypy_cache .ruff_cache .tox .nox .gradle .next .nuxt .turbo .parcel-cache .terraform .eggs htmlcov", name)
 }
@@ -352,7 +351,6 @@ func unknownPart(program string) string {
 	return "a word of " + program + " that is known only when it runs may be a part of its structure"
 }
 
-// removesFiles reports whether a command removes files and no directories.
 func removesFiles(argv []Word) bool {
 	return IsField("rm unlink", baseName(argv[0].Text)) && !slices.ContainsFunc(argv[1:], func(w Word) bool {
 		if strings.HasPrefix(w.Text, "--") {

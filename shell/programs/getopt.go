@@ -72,7 +72,7 @@ func (g *getopt) operand(w Word, at int) {
 	}
 }
 
-// mayBeOperand records what an unknown word may be besides a flag.
+// mayBeOperand records that an unknown word may be an operand instead of a flag.
 func (g *getopt) mayBeOperand(w Word, at int) {
 	switch {
 	case w.Many:
@@ -83,18 +83,18 @@ func (g *getopt) mayBeOperand(w Word, at int) {
 	}
 }
 
-// setsVariables reports whether the word is an assignment of env, or its -.
+// setsVariables reports whether the word is an assignment for env, or "-".
 func (w Word) setsVariables() bool {
 	return w.Text == "-" && !w.Dynamic || strings.Contains(w.Text, "=")
 }
 
-// isBundle reports whether the word may be a bundle without a dash.
+// isBundle reports whether the word may be flags bundled without a dash.
 func (w Word) isBundle() bool {
 	return !w.Many && strings.Trim(w.Text[:min(1, len(w.Text))], "-") != ""
 }
 
-// old parses a bundle without a dash, such as cfI of tar: values follow in the order of the letters.
-// It returns their number.
+// old parses flags bundled without a dash, such as cfI of tar, whose values follow in the order of the letters. It
+// returns the number of values.
 func (g *getopt) old(words []Word, at int) (n int) {
 	text := words[0].Text
 	for i := range min(len(text), maxFlags/2) {
@@ -119,7 +119,7 @@ func (g *getopt) several(at int) {
 	g.operands++
 }
 
-// flagsIn bounds the number of flags: one for each letter.
+// flagsIn returns an upper limit of the number of flags: one for each letter.
 func flagsIn(words []Word) (n int) {
 	for _, w := range words {
 		switch {
@@ -153,7 +153,7 @@ func (g *getopt) opaque(why string) {
 
 const maxFlags = 2048
 
-// full reports whether there are too many flags: the next ones may be any.
+// full reports whether there are too many flags, and then records that the next ones may be any.
 func (g *getopt) full(at int) bool {
 	if len(g.c.Flags) < maxFlags {
 		return false
@@ -245,7 +245,7 @@ func (g *getopt) take(f *Flag, values string, rest []Word) (n int, started bool)
 	return n, false
 }
 
-// many records that a value may become further options or operands.
+// many records that a value of several words may include options or operands.
 func (g *getopt) many(f *Flag, value Word, at int) {
 	if !value.Many {
 		return
@@ -264,7 +264,7 @@ func (g *getopt) bundle(w Word, rest []Word, at int) (n int, started bool) {
 	}
 	for i := 1; i < len(w.Text) && !g.full(at); i++ {
 		f := Flag{Name: "-" + w.Text[i:i+1], At: at, spec: g.spec.flag("-" + w.Text[i:i+1])}
-		// A flag of two letters with a value, such as -TT of zip, comes before one of one letter.
+		// A flag with two letters and a value, such as -TT of zip, precedes one with one letter.
 		two := g.spec.flag("-" + w.Text[i:min(i+2, len(w.Text))])
 		if i+2 <= len(w.Text) && two != nil && two.values != "" {
 			f.spec = two
@@ -292,7 +292,7 @@ func (g *getopt) bundle(w Word, rest []Word, at int) (n int, started bool) {
 	return 0, false
 }
 
-// abbreviates returns the possible long flags by their first spelling.
+// abbreviates returns the long flags that a name may abbreviate, by their first spelling.
 func (s *spec) abbreviates(name string) (out []string) {
 	for at := s; at != nil; at = at.parent {
 		out = abbreviatedIn(out, at.flags, name)

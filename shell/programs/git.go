@@ -32,8 +32,8 @@ func (c *Command) gitRemote(s *spec, words []Word) bool {
 	return c.Known
 }
 
-// namesNoRemote reports whether a word is certainly no repository that is contacted: a refspec, or a URL that is only
-// written down. ext::COMMAND is a command.
+// namesNoRemote reports whether a word certainly names no repository that is contacted: a refspec, or a URL that is
+// only stored. ext::COMMAND is a command.
 func (c *Command) namesNoRemote(operands []Word, w Word) bool {
 	switch path := strings.Join(c.Sub, " "); {
 	case strings.Contains(w.Text, "::"), c.MayHave("--multiple"):
@@ -49,7 +49,7 @@ func (c *Command) namesNoRemote(operands []Word, w Word) bool {
 	return slices.Contains(operands[1:], w) && !slices.ContainsFunc(c.Flags, unknown)
 }
 
-// Checkout returns the only operand of git checkout: a revision, or a path; "" if it is known to be none.
+// Checkout returns the only operand of git checkout, a revision or a path; "" if there is certainly none.
 func (c *Command) Checkout() string {
 	tracks := c.hasFlag("-t") && !c.undone("-t")
 	begins := tracks || c.hasFlag("-b") || c.hasFlag("--orphan")
@@ -84,7 +84,7 @@ func harmlessGlobals(s *spec, c *Command) bool {
 	})
 }
 
-// isGlobal reports whether the flag is one of those before the subcommand.
+// isGlobal reports whether the flag precedes the subcommand.
 func (f Flag) isGlobal(root *spec) bool { return f.spec != nil && root.globals[f.Name] == f.spec }
 
 // verifies reports whether a word may be a format that runs gpg.program.
@@ -98,7 +98,7 @@ func verifies(argv []Word, i int) bool {
 
 var signatures = regexp.MustCompile(`%[-+ ]?G|%\(signature`)
 
-// gitConfigured handles settings before the subcommand that run commands.
+// gitConfigured marks settings before the subcommand that run commands.
 func (c *Command) gitConfigured(root *spec) {
 	for _, f := range c.Flags {
 		name, value, _ := strings.Cut(f.Value.Text, "=")
@@ -123,7 +123,7 @@ func (c *Command) gitConfigured(root *spec) {
 	}
 }
 
-// aliases adds what an alias will run that git config sets: the script may use it next.
+// aliases adds what an alias that git config sets will run, since the script may use it next.
 func (c *Command) aliases() {
 	for i, w := range c.Words {
 		if i > 0 && strings.HasPrefix(strings.ToLower(c.Words[i-1].Text), "alias.") && c.Words[0].Text == "config" {
@@ -132,7 +132,7 @@ func (c *Command) aliases() {
 	}
 }
 
-// pushed adds the flags that refspecs imply: +a overwrites, :a removes.
+// pushed adds the flags that refspecs stand for: +a overwrites, :a removes.
 func (c *Command) pushed(s *spec, argv []Word) {
 	if len(c.Sub) == 0 || c.Sub[0] != "push" {
 		return
@@ -173,7 +173,7 @@ func isLocal(w Word) bool {
 	return isFile || w.Text != "" && strings.IndexByte("./~", w.Text[0]) >= 0
 }
 
-// clonedTo returns the directory that is created: the last operand, or the name of the repository.
+// clonedTo returns the directory that git clone creates: the last operand, or the name of the repository.
 func clonedTo(operands []Word) []Operand {
 	if len(operands) == 0 {
 		return nil
@@ -187,7 +187,7 @@ func clonedTo(operands []Word) []Operand {
 	return []Operand{{Word: w, Kind: Write, Tree: true}}
 }
 
-// gitSettings returns hosts in options such as -c url.https://….
+// gitSettings returns the hosts in options such as -c url.https://….
 func gitSettings(words, own []Word) (out []Operand) {
 	for _, w := range words[:max(len(words)-len(own), 0)] {
 		out = append(out, hostWords(w)...)
@@ -195,14 +195,13 @@ func gitSettings(words, own []Word) (out []Operand) {
 	return out
 }
 
-// harmlessGitSetting reports whether a setting can run nothing.
 func harmlessGitSetting(s string) bool {
 	name, value, _ := strings.Cut(strings.ToLower(s), "=")
 	plain := name == "core.quotepath" || name == "core.pager" && value == "cat"
 	return plain || strings.HasPrefix(name, "color.")
 }
 
-// setsGit reports whether the configuration may then run something.
+// setsGit reports whether git config may change what git runs.
 func setsGit(words []Word) bool {
 	var operands []string
 	for _, w := range words {
@@ -218,7 +217,7 @@ func setsGit(words []Word) bool {
 		}
 	}
 	if len(operands) < 2 {
-		return false // it shows or removes a setting
+		return false // shows or removes a setting
 	}
 	section, _, _ := strings.Cut(operands[0], ".")
 	odd := slices.ContainsFunc([]string{"template", "driver", "remote"}, func(s string) bool { return strings.Contains(operands[0], s) })

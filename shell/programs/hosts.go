@@ -14,7 +14,7 @@ func isURL(s string) bool {
 	return strings.Contains(s, "://") && !strings.Contains(s, "..") && len(urls(s)) > 0
 }
 
-// hosts returns the hosts that words name, except in the code of an interpreter.
+// hosts returns the hosts that words name, except those in code for an interpreter.
 func hosts(argv []Word) (out []Operand) {
 	if name, _ := System(argv[0].Text); name == "git" {
 		return nil
@@ -36,7 +36,6 @@ func hosts(argv []Word) (out []Operand) {
 	return out
 }
 
-// withoutCode leaves out the code of an interpreter.
 func withoutCode(argv []Word) (out []Word) {
 	s, _ := find(argv[:1])
 	if !s.has("script") {
@@ -113,7 +112,7 @@ var forges = map[string]string{"github": "github.com", "gitlab": "gitlab.com", "
 
 const maxURLs = 16
 
-// urls returns at most maxURLs+1 URLs of a word, none from the middle of prose.
+// urls returns at most maxURLs+1 URLs in a word. A word with a blank before its first URL is prose, and has none.
 func urls(s string) (out []string) {
 	at, blank := 0, strings.IndexAny(s, " \t\n")
 	for len(out) <= maxURLs {
@@ -236,14 +235,13 @@ func copied(source, into Word, keepsDirs bool) []Operand {
 	return []Operand{{Word: into, Kind: Write}, {Word: Word{Text: into.Text + "/" + name, Dynamic: into.Dynamic}, Kind: Write, Tree: true}}
 }
 
-// keepsDirs reports whether rsync may keep the directories of its sources.
 func (c *Command) keepsDirs() bool {
 	return slices.ContainsFunc(c.Flags, func(f Flag) bool {
 		return f.Dynamic || strings.HasPrefix(f.Name, "--rel") || IsField("-R --files-from", f.Name)
 	})
 }
 
-// Contact parses a URL or user@host:path; host is "" if unknown.
+// Contact parses a URL or user@host:path. host is "" if it is unknown.
 func Contact(target Word, program string) (scheme, host string, port int) {
 	name, _ := System(program)
 	text := target.Text
@@ -263,7 +261,7 @@ func Contact(target Word, program string) (scheme, host string, port int) {
 	return scheme, host, port
 }
 
-// hostOfURL returns "" if programs may parse the URL differently.
+// hostOfURL returns the host and port of a URL, or "" if programs may parse it differently.
 func hostOfURL(text string) (string, int) {
 	u, err := url.Parse(text)
 	if err != nil || strings.ContainsAny(text, "{}[]\\") {
@@ -282,10 +280,10 @@ func hostOfURL(text string) (string, int) {
 // plainUser matches URLs with an unambiguous user.
 var plainUser = regexp.MustCompile(`^[^:]*://[\w.~%+=!*,:-]*@[^@?#/]*(?:/|$)`)
 
-// plainHost excludes 0x7f.1 and 2130706433.
+// plainHost does not match numeric notations such as 0x7f.1 and 2130706433.
 var plainHost = regexp.MustCompile(`^(?:[a-z0-9_-]*\.)*[a-z_-][a-z0-9_-]*$`)
 
-// CleanHost normalises a host; "" if it is not in plain notation: programs may read it differently.
+// CleanHost normalises a host. It returns "" for notations that programs may read differently.
 func CleanHost(host string) string {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	inner, _ := strings.CutPrefix(host, "[")

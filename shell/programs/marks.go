@@ -31,7 +31,7 @@ func (r *reader) marks(c *Command, s *spec) {
 	}
 }
 
-// losesOrSends sets what a command itself loses and sends.
+// losesOrSends sets what the command itself destroys and sends.
 func (c *Command) losesOrSends(s *spec) {
 	for at := s; at != nil; at = at.parent {
 		if m := holding(at.loses, c); m != nil && c.Loses == "" {
@@ -68,7 +68,7 @@ func holding(marks []mark, c *Command) *mark {
 	return nil
 }
 
-// holds reports whether a mark applies; unknown parts may match.
+// holds reports whether a mark applies. Unknown parts may match.
 func (m *mark) holds(c *Command) bool {
 	if slices.ContainsFunc(m.unless, c.begins) {
 		return false
@@ -100,8 +100,8 @@ func (m *mark) holds(c *Command) bool {
 	})
 }
 
-// begins reports whether the first words of a command are certainly these, with "/" between them. Options between them
-// count if they are known.
+// begins reports whether the first words of a command are certainly these, which are separated by "/". Known options
+// may come between them.
 func (c *Command) begins(words string) bool {
 	want := strings.Split(words, "/")
 	if strings.HasPrefix(words, "-") {
@@ -117,7 +117,6 @@ func (c *Command) begins(words string) bool {
 	return !slices.ContainsFunc(c.Flags, func(f Flag) bool { return f.At < last && f.spec == nil })
 }
 
-// hasOnly reports whether the command certainly has a flag with only this value.
 func (c *Command) hasOnly(name, value string) bool {
 	found := false
 	for _, f := range c.Flags {
@@ -149,7 +148,7 @@ var blanks = strings.NewReplacer(" ", "_", "\t", "_", "\n", "_")
 // globPattern matches a word with a glob.
 const globPattern = "<glob>"
 
-// mayBe ignores case.
+// mayBe reports whether the word may match a pattern, ignoring case.
 func (w Word) mayBe(pattern string) bool {
 	if pattern == globPattern {
 		return strings.ContainsAny(w.Text, `*?[\`)
@@ -170,7 +169,7 @@ func (w Word) MayMatch(pattern string) bool {
 	return strings.HasPrefix(before, w.Text) || star && strings.HasPrefix(w.Text, before)
 }
 
-// Matches matches a pattern in which * is any text, in quadratic time at most.
+// Matches reports whether s matches a pattern in which * is any text. It takes at most quadratic time.
 func Matches(pattern, s string) bool {
 	t, i, star, mark := 0, 0, -1, 0
 	for i < len(s) {
@@ -211,7 +210,7 @@ func isLoopback(host string) bool {
 	return v4 || host == "localhost" || host == "[::1]"
 }
 
-// hostOf returns the host of a URL or host:port/path; "" if unknown.
+// hostOf returns the host of a URL or of host:port/path; "" if it is unknown.
 func hostOf(w Word) string {
 	_, rest, ok := strings.Cut(w.Text, "://")
 	if !ok {
@@ -247,7 +246,7 @@ func (c *Command) mayNegate(long string) bool {
 	})
 }
 
-// BringsTo reports whether an operand is a known tree to which a command brings files, or changes them, without removing any.
+// BringsTo reports whether an operand is a known tree in which a command adds or changes files without removing any.
 func (c *Command) BringsTo(o Operand) bool {
 	tree := o.Kind == Write && o.Tree && o.Part == ""
 	stays := !o.Link && (c.Loses == "" || c.Moves)
@@ -258,7 +257,7 @@ func (c *Command) BringsTo(o Operand) bool {
 	return tree && stays
 }
 
-// Brings returns the trees of which a command brings the files; all means that it may be any file.
+// Brings returns the trees whose files a command brings. all means that it may bring any file.
 func (c *Command) Brings() (trees []Word, all bool) {
 	for _, o := range c.Operands {
 		if o.Kind == Read && o.Tree {

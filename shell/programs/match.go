@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// MayBe reports whether a flag g of a command may be f, a flag of a pattern.
+// MayBe reports whether a flag g of a command may be the flag f of a pattern.
 func (f Flag) MayBe(g Flag) bool {
 	sets := g.spec != nil && slices.Contains(g.spec.sets, f.Name)
 	switch {
@@ -25,7 +25,7 @@ func (f Flag) MayBe(g Flag) bool {
 	return short && f.hasSpelling(func(s string) bool { return strings.HasPrefix(s, g.Name) })
 }
 
-// Words returns the number of words of the flag and its value; 0 if they are shared or ambiguous.
+// Words returns the number of words that the flag and its value take; 0 if they are shared or ambiguous.
 func (f Flag) Words(argv []Word) int {
 	word := argv[f.At].Text
 	name, value, attached := strings.Cut(word, "=")
@@ -44,7 +44,7 @@ func (f Flag) Words(argv []Word) int {
 	return 0
 }
 
-// Together returns lists of flags that together mean f.
+// Together returns lists of flags that together are equivalent to f.
 func (f Flag) Together() (lists [][]Flag) {
 	if f.spec == nil {
 		return nil
@@ -97,13 +97,14 @@ func (c *Command) Files() []Operand {
 	return slices.DeleteFunc(slices.Clone(c.Operands), func(o Operand) bool { return o.Kind == None })
 }
 
-// Stays reports whether the word is at least one word when it is expanded.
+// Stays reports whether the word expands to at least one word.
 func (w Word) Stays() bool {
 	mayBeFlag := w.Text == "" || w.Text[0] == '-'
 	return !w.Many && !(w.Dynamic && mayBeFlag)
 }
 
-// Filled returns the words of a command with an operand for each unknown one, two for one that may be several words.
+// Filled returns the words with an operand in place of each unknown one, or two for one that may become several
+// words.
 func Filled(argv []Word) []Word {
 	filled := make([]Word, 0, len(argv))
 	for i, w := range argv {

@@ -14,11 +14,11 @@ type traits byte
 const (
 	tree        traits = 1 << iota // operands are whole trees
 	write                          // operands are written
-	replace                        // it replaces the first operand, or into
+	replace                        // it replaces the first operand, or a file in that directory
 	follows                        // links are followed to any target
 	directories                    // copies keep the directories of their sources
-	named                          // another machine names the written file
-	needed                         // the parser requires one
+	named                          // another machine chooses the name of the written file
+	needed                         // the parser requires such a flag
 	uncovered                      // no preset covers it
 )
 
@@ -28,7 +28,7 @@ func (t traits) has(trait traits) bool { return t&trait != 0 }
 type parser struct {
 	level    Level
 	describe bool // no preset covers it
-	anyFlags bool // unlisted flags do no more
+	anyFlags bool // unlisted flags have no further effects
 	flags    map[string]option
 	required bool // one of the flags marked ! is required
 	roles    []string
@@ -39,8 +39,8 @@ type parser struct {
 type option struct {
 	traits
 	values   string
-	others   string // values of the other flags that it may be
-	optional bool   // a value is in the same word
+	others   string // possible values of the other flags
+	optional bool   // a value must be in the same word
 	filter   byte   // '+' = only files with these names, '&' = all but these
 }
 

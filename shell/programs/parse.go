@@ -9,7 +9,7 @@ import (
 
 const systemDirs = "/bin/ /usr/bin/ /usr/local/bin/ /sbin/ /usr/sbin/ /usr/local/sbin/ /opt/homebrew/bin/ /usr/lib/git-core/ /usr/libexec/git-core/"
 
-// System returns the base name of a program in PATH or a system directory.
+// System returns the base name of a program in PATH or in a system directory.
 func System(program string) (name string, ok bool) {
 	i := strings.LastIndexByte(program, '/') + 1
 	if i > 0 && !IsField(systemDirs, program[:i]) {
@@ -20,17 +20,17 @@ func System(program string) (name string, ok bool) {
 
 func baseName(program string) string { return program[strings.LastIndexByte(program, '/')+1:] }
 
-// Parse parses a command. The result marks what is unknown.
+// Parse parses a command and marks what is unknown.
 func Parse(argv []Word) Command {
 	return parse(argv, 0, &memory{})
 }
 
-// Spell parses names, flags, operands and started commands only.
+// Spell parses only names, flags, operands and started commands.
 func Spell(argv []Word) Command {
 	return new(Speller).Spell(argv)
 }
 
-// Speller reuses its memory: a Command is valid until the next.
+// Speller reuses its memory: a Command is valid until the next call. It is not safe for concurrent use.
 type Speller struct{ memory memory }
 
 type memory struct {
@@ -38,14 +38,14 @@ type memory struct {
 	words []Word
 }
 
-// Spell is the function Spell.
+// Spell is like the function Spell.
 func (s *Speller) Spell(argv []Word) Command {
 	return parse(argv, spelled, &s.memory)
 }
 
 const spelled = -1
 
-// maxNested bounds started commands, maxStarted the words of each.
+// maxNested limits nested commands, maxStarted the words of each.
 const (
 	maxNested  = 4
 	maxStarted = 256
@@ -106,15 +106,15 @@ func find(argv []Word) (*spec, []Word) {
 }
 
 type reader struct {
-	argv, words []Word // words are without the program
+	argv, words []Word // words are those after the program
 	nested      int
-	trusted     bool // it is in PATH or a system directory
+	trusted     bool // the program is in PATH or a system directory
 	specified   bool
 }
 
 func (s *spec) hasSubcommands() bool { return len(s.globals)+len(s.subs)+len(s.names) > 0 }
 
-// subcommandIndexes returns all possible indexes: an unknown option may take a value.
+// subcommandIndexes returns every possible index, since an unknown option may take a value.
 func (r *reader) subcommandIndexes(s *spec) (out []int) {
 	if !s.hasSubcommands() {
 		return []int{0}
@@ -137,8 +137,8 @@ func (r *reader) subcommandIndexes(s *spec) (out []int) {
 	return append(out, len(r.words))
 }
 
-// globalValues returns how many words after the flag words[0] are its values, as far as they are known. unsure
-// means that the next word may also be the subcommand.
+// globalValues returns the known number of values that follow the flag words[0]. unsure means that the next word may
+// also be the subcommand.
 func (s *spec) globalValues(words []Word) (n int, unsure bool) {
 	name, _, attached := strings.Cut(words[0].Text, "=")
 	f := s.globals[name]
@@ -217,7 +217,7 @@ func (r *reader) at(s *spec, start int, m *memory) Command {
 	return g.c
 }
 
-// program sets what the first word says.
+// program sets the fields that depend on the first word.
 func (g *getopt) program() {
 	c, s, first := &g.c, g.spec, g.argv[0]
 	c.Base, c.HasSub, c.OneDash = s.name, s.hasSubcommands() && s.stopsAt() < 0 && !s.has("targets"), s.has("go")
@@ -232,7 +232,7 @@ func (g *getopt) program() {
 	}
 }
 
-// subcommand follows aliases for other programs: npm exec is npx.
+// subcommand resolves subcommands that are aliases of programs, such as npm exec of npx.
 func (g *getopt) subcommand(s *spec, words []Word) (*spec, []Word) {
 	for s, words = g.descend(s, words); s.as != nil; s, words = g.descend(s, words) {
 		path := s.as[1:]
@@ -279,7 +279,7 @@ func (g *getopt) descend(s *spec, words []Word) (*spec, []Word) {
 	return s, words
 }
 
-// joined parses and removes options inside a subcommand: docker compose -f x down.
+// joined parses and removes options between words of a subcommand, as in docker compose -f x down.
 func (g *getopt) joined(s *spec, words []Word) []Word {
 	if len(words) < 3 || words[0].Dynamic || !strings.HasPrefix(words[1].Text, "-") {
 		return words
@@ -305,8 +305,8 @@ func (g *getopt) joined(s *spec, words []Word) []Word {
 	return append([]Word{words[0]}, words[i:]...)
 }
 
-// flagsBefore returns the number of flags at the beginning, with their values. An unknown flag has one, unless
-// the next word is a subcommand.
+// flagsBefore returns the number of leading flags and values. An unknown flag has one value, unless the next word is
+// a subcommand.
 func (s *spec) flagsBefore(words []Word, isSubcommand func(Word) bool) (n int) {
 	for ; n < len(words) && strings.HasPrefix(words[n].Text, "-"); n++ {
 		last := n+1 == len(words) || strings.HasPrefix(words[n+1].Text, "-")

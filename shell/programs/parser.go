@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// The marks of flags; see specs/README. traitMarks are in the order of traits.
+// Marks of flags are described in specs/README; traitMarks has the order of traits.
 type parsed struct {
 	covered  bool // every flag and the number of operands fit the parser
 	operands []Operand
-	suspects []Word // files of unknown flags
+	suspects []Word // files that unknown flags may write
 }
 
 type parseState struct {
@@ -20,8 +20,8 @@ type parseState struct {
 	words        []Word   // without roles
 	unlistedRead bool     // an unlisted flag may name a file
 	parts        []string // endings of files read in trees
-	whole        bool     // the read part of trees is unknown
-	target       []Word   // directories for all sources
+	whole        bool     // which files of the trees are read is unknown
+	target       []Word   // destination directories for all sources
 }
 
 func (f *parser) parse(words []Word) parsed {
@@ -64,7 +64,7 @@ func (r *parseState) unknownWord(w Word) {
 	}
 }
 
-// long returns how many of the following words are values.
+// long parses a long flag and returns how many of the following words are its values.
 func (r *parseState) long(w Word, rest []Word) int {
 	name, value, has := strings.Cut(w.Text, "=")
 	v, listed, ok := r.longOption(name)
@@ -116,7 +116,7 @@ func (f *parser) abbreviated(name string) (all option, ok bool) {
 		if !strings.HasPrefix(full, name) {
 			return
 		}
-		better := cmp.Or(cmp.Compare(fileRank(v.values), fileRank(all.values)), cmp.Compare(best, full)) // maps have no order
+		better := cmp.Or(cmp.Compare(fileRank(v.values), fileRank(all.values)), cmp.Compare(best, full)) // map order is random
 		if !ok || better > 0 {
 			best, all.values, all.optional = full, v.values, v.optional
 		}
@@ -139,7 +139,7 @@ func (f *parser) abbreviated(name string) (all option, ok bool) {
 	return all, ok
 }
 
-// fileRank orders the values of flags: a written file before a read one, and this before others.
+// fileRank orders the values of flags: a written file, then a read file, then others.
 func fileRank(values string) int {
 	switch {
 	case strings.Contains(values, ">"):
@@ -150,7 +150,7 @@ func fileRank(values string) int {
 	return 0
 }
 
-// suspect records that an unknown flag may write its value.
+// suspect records that an unknown flag may write to its value.
 func (r *parseState) suspect(w Word, rest []Word) {
 	if r.form.anyFlags {
 		return
@@ -161,14 +161,14 @@ func (r *parseState) suspect(w Word, rest []Word) {
 	}
 }
 
-// short returns how many of the following words are values.
+// short parses bundled flags and returns how many of the following words are values.
 func (r *parseState) short(w Word, rest []Word) int {
 	if v, listed, ok := r.form.find(w.Text); ok && !w.Dynamic {
 		r.apply(v, listed)
 		return r.values(v, rest)
 	}
 	if w.Dynamic {
-		// Letters may follow the known prefix.
+		// More letters may follow the known prefix.
 		r.unlisted(w, "", false)
 	}
 	likely := rest // words that the first unknown letter may take
@@ -205,7 +205,8 @@ func (r *parseState) short(w Word, rest []Word) int {
 	return 0
 }
 
-// bundled returns the option at the beginning of bundled letters, and how many it has: two before one.
+// bundled returns the first option of bundled letters and its number of letters. Options with two letters take
+// precedence.
 func (f *parser) bundled(text string) (v option, letters int, listed, ok bool) {
 	if len(text) > 1 {
 		if v, listed, ok = f.find("-" + text[:2]); ok && v.values != "" {
@@ -251,7 +252,7 @@ func (r *parseState) apply(v option, listed bool) {
 	}
 }
 
-// values reads the values after an option, and returns their number.
+// values reads the values after an option and returns their number.
 func (r *parseState) values(v option, rest []Word) int {
 	if v.optional {
 		return 0
@@ -276,11 +277,10 @@ func (r *parseState) value(kind byte, w Word) {
 	}
 }
 
-// files adds the files and hosts in a value.
 func (r *parseState) files(kind byte, w Word) {
 	switch kind {
 	case '<':
-		for _, text := range alternatives(w.Text) { // as curl expands them
+		for _, text := range alternatives(w.Text) { // curl expands them
 			r.add(Word{Text: text, Dynamic: w.Dynamic, Many: w.Many}, Operand{Kind: Read})
 		}
 	case '.':
@@ -302,7 +302,7 @@ func (r *parseState) files(kind byte, w Word) {
 	}
 }
 
-// writes adds a file that is written, or a directory for all sources.
+// writes adds a written file, or the destination directory of all sources.
 func (r *parseState) writes(w Word) {
 	switch roles := r.form.roles; {
 	case r.has(replace) && len(roles) > 0 && roles[len(roles)-1] == "into":

@@ -7,7 +7,7 @@ import (
 	"github.com/toold/toold/internal/spell"
 )
 
-// Program is what is known of a program, whatever its arguments.
+// Program is what is known of a program independently of its arguments.
 type Program struct {
 	name string
 	spec *spec // or nil
@@ -19,7 +19,7 @@ func Find(name string) Program {
 	return Program{name, s}
 }
 
-// Name returns the name by which rules about the program are found.
+// Name returns the name under which rules for the program are indexed.
 func (p Program) Name() string {
 	if p.spec != nil {
 		return p.spec.name
@@ -27,7 +27,7 @@ func (p Program) Name() string {
 	return baseName(p.name)
 }
 
-// Classed reports whether the program may lose work or send data off this machine.
+// Classed reports whether some command of the program may lose work or send data off this machine.
 func (p Program) Classed() bool { return p.spec != nil && p.spec.classed }
 
 // KnowsFlags reports whether the flags of the program are known.
@@ -41,7 +41,7 @@ func (p Program) Judged() bool {
 	return s != nil && (len(s.unsafe)+len(s.forms)+len(s.as) > 0 || s.special != "")
 }
 
-// RunsAnything reports whether the program runs its arguments, or does more than a rule can express.
+// RunsAnything reports whether the program runs its arguments, or has effects that no rule can express.
 func (p Program) RunsAnything() bool {
 	if p.spec == nil {
 		return false
@@ -58,7 +58,7 @@ var known = sync.OnceValue(func() (names []string) {
 	return names
 })
 
-// Near returns the well-known program with a name one typo away from an unknown one, or "".
+// Near returns a well-known program whose name is one typo away from this unknown one, or "".
 func (p Program) Near() string {
 	if p.spec != nil {
 		return ""

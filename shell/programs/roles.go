@@ -2,8 +2,8 @@ package programs
 
 import "strings"
 
-// assignRoles gives each word a role. Roles before the starred one are matched from the first word,
-// roles after it from the last; the starred role takes the words between.
+// assignRoles gives each word a role. Roles before the starred one match from the first word, roles after it from the
+// last. The starred role takes the words between.
 func (r *parseState) assignRoles() {
 	roles := r.form.roles
 	if r.has(replace) && len(roles) > 0 {
@@ -38,8 +38,7 @@ func (r *parseState) assignRoles() {
 
 type position struct{ before, after int }
 
-// span is the least and the most operands that words may become: one that is Many may be none or
-// several.
+// span is the least and the most operands that words may become.
 type span struct{ least, most int }
 
 func (s *span) add(w Word, roles, sign int) {
@@ -50,8 +49,8 @@ func (s *span) add(w Word, roles, sign int) {
 	s.least, s.most = s.least+sign, s.most+sign
 }
 
-// positions returns the places that a word may take. Distances beyond the number of roles are
-// equivalent, so they are left out.
+// positions returns the possible positions of a word. Distances beyond the number of roles are equivalent and
+// omitted.
 func positions(before, after span, w Word, roles int) (out []position) {
 	if w.Many {
 		before.most, after.most = before.most+roles, after.most+roles
@@ -81,7 +80,7 @@ func (r *parseState) applyRoleAt(roles []string, star int, at position, w Word, 
 	}
 }
 
-// defaultOperand adds the working directory, which the program uses if no operand is given.
+// defaultOperand adds the working directory, which some programs use if there is no operand.
 func (r *parseState) defaultOperand(roles []string) {
 	if len(roles) == 0 || len(r.words) >= len(roles) || r.has(write) {
 		return
@@ -96,7 +95,6 @@ func (r *parseState) defaultOperand(roles []string) {
 	}
 }
 
-// roleOperands are the operands of a word with a role.
 var roleOperands = map[string][]Operand{
 	"read":   {{Kind: Read}},
 	"tree":   {{Kind: Read, Tree: true}},
@@ -112,7 +110,6 @@ var roleOperands = map[string][]Operand{
 	"script": {{Kind: Read, Role: "script"}},
 }
 
-// applyRole adds the operands of a word with a role.
 func (r *parseState) applyRole(role string, w Word, before []Word) {
 	for _, o := range roleOperands[role] {
 		if o.Tree = o.Tree || r.has(tree); role == "tree" && r.has(write) {
@@ -140,7 +137,7 @@ func (r *parseState) applyRole(role string, w Word, before []Word) {
 	}
 }
 
-// argumentFile handles @file, which may name further files.
+// argumentFile handles @file, which may name more files.
 func (r *parseState) argumentFile(w Word) {
 	if file, ok := strings.CutPrefix(w.Text, "@"); ok {
 		r.add(Word{Text: file, Dynamic: w.Dynamic}, Operand{Kind: Read})
@@ -153,11 +150,11 @@ func harmlessWord(role string, w Word) bool {
 	switch role {
 	case "mode":
 		return plainMode(w)
-	case "plus": // others set the clock
+	case "plus": // dates without + set the clock
 		return strings.HasPrefix(w.Text, "+")
 	case "setting": // a word without a dot is a subcommand
 		return !w.Dynamic && strings.Contains(w.Text, ".")
-	case "jq": // imports read files
+	case "jq": // modules that are imported are files
 		return !w.Dynamic && !strings.Contains(w.Text, "import") && !strings.Contains(w.Text, "include")
 	}
 	return role == "word"
@@ -176,7 +173,6 @@ func (r *parseState) into(w Word, before []Word) {
 	}
 }
 
-// gitRevision handles a revision, a path, or REVISION:PATH.
 func (r *parseState) gitRevision(w Word) {
 	r.add(w, Operand{Kind: Read, Tree: r.has(tree)})
 	if strings.ContainsAny(w.Text, "*?[") {
@@ -200,7 +196,6 @@ func (r *parseState) gitRevision(w Word) {
 	r.add(Word{Text: path, Dynamic: w.Dynamic}, Operand{Kind: Read})
 }
 
-// chart handles a local or remote chart of helm.
 func (r *parseState) chart(w Word) {
 	if strings.Contains(w.Text, "://") {
 		r.out.covered = false
@@ -221,8 +216,8 @@ func plainMode(w Word) bool {
 	return strings.Trim(w.Text, "ugoa+-=rwxX,") == ""
 }
 
-// host handles a host or file URL; saved writes its file to the working directory. For hostport a number behind a
-// host is a port.
+// host handles a host or file URL. For saved, the program writes a file to the working directory. For hostport, a
+// number after a host is a port.
 func (r *parseState) host(role string, w Word) {
 	isPort := isNumber(w.Text) && len(w.Text) <= len("65535") && !w.Dynamic
 	if isPort && role == "hostport" && len(r.out.operands) > 0 {
@@ -263,7 +258,7 @@ func (r *parseState) fileIn(kind byte, w Word) {
 	}
 }
 
-// formField handles @file, and the name=@file and name=<file of curl.
+// formField handles @file, and name=@file and name=<file of curl.
 func (r *parseState) formField(w Word) {
 	text, file, found := strings.Cut(w.Text, "@")
 	if before, after, ok := strings.Cut(w.Text, "<"); ok && strings.HasSuffix(before, "=") {
@@ -290,7 +285,7 @@ func (r *parseState) filter(v option, w Word) {
 	}
 }
 
-// nameEnds returns endings of the names that a pattern matches, "" for any.
+// nameEnds returns endings of the names that a pattern matches; "" stands for any.
 func nameEnds(w Word) []string {
 	long := len(w.Text) > 200 || strings.Count(w.Text, "{") > 2 || strings.Count(w.Text, ",") > 24
 	if w.Dynamic || long || strings.ContainsRune(w.Text, '\\') {
@@ -325,8 +320,8 @@ func (r *parseState) narrow() {
 
 const maxParts = 512
 
-// inParts replaces each selected read tree by one for each ending, or leaves it whole if that would be
-// too many. ends is not empty.
+// inParts replaces each selected tree that is read by one for each ending, or keeps it if that would be too many.
+// ends is not empty.
 func inParts(trees []Operand, ends []string, selected func(Operand) bool) []Operand {
 	if len(ends) > 1 && len(trees)*len(ends) > maxParts {
 		ends = []string{""}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// runs records what a command starts with the words after its own.
+// runs records what a command starts with the words that follow its own.
 func (g *getopt) runs(own, started []Word) {
 	s, c := g.spec, &g.c
 	if s.has("module") {
@@ -51,7 +51,7 @@ func (g *getopt) runs(own, started []Word) {
 	c.Runs = append(c.Runs, run)
 }
 
-// withModule puts the module of -m before its arguments. A private one stands for its package.
+// withModule puts the module of -m before its arguments. A private module stands for its package.
 func (c *Command) withModule(started []Word) []Word {
 	if n := len(c.Flags); n > 0 && c.Flags[n-1].Name == "-m" && c.Flags[n-1].HasValue {
 		started = append([]Word{c.Flags[n-1].Value}, started...)
@@ -79,8 +79,8 @@ func (s *spec) variables(words []Word) (out []Operand) {
 	return out
 }
 
-// afterFlag returns the command after a flag such as -x of fd, up to a ";"; ok is false without such a
-// flag. The program replaces {} by what it finds, or appends that.
+// afterFlag returns the command after a flag such as -x of fd, up to a ";". The program replaces {} by what it finds,
+// or appends it. ok is false without such a flag.
 func (c *Command) afterFlag(s *spec, started []Word) (command []Word, ok bool) {
 	if len(c.Flags) == 0 || s.has("module") {
 		return started, false
@@ -101,7 +101,6 @@ func (c *Command) afterFlag(s *spec, started []Word) (command []Word, ok bool) {
 	return started, true
 }
 
-// replaced finds the last mark that xargs replaces.
 func (g *getopt) replaced(run *Run) {
 	for _, f := range g.c.Flags {
 		switch f.Name {
@@ -130,7 +129,7 @@ func (c *Command) hasFlag(name string) bool {
 	return slices.ContainsFunc(c.Flags, func(f Flag) bool { return f.Name == name })
 }
 
-// shell handles a script after -c, a file, or its input. Unknown flags may change which.
+// shell handles a script after -c, in a file or on standard input. Unknown flags may change which of these it is.
 func (g *getopt) shell(started []Word) {
 	c, first := &g.c, Word{}
 	c.Words = append(c.Words, started...)
@@ -153,7 +152,7 @@ func (g *getopt) shell(started []Word) {
 	}
 }
 
-// shellOptions records that a shell has options that are not followed. others: also after its flags.
+// shellOptions records options of a shell that are not followed. others means that there are some besides its flags.
 func (g *getopt) shellOptions(others bool) {
 	c := &g.c
 	unfollowed := func(f Flag) bool {
@@ -171,7 +170,7 @@ func (g *getopt) shellOptions(others bool) {
 	}
 }
 
-// runsNothing reports whether a shell only says something about itself, or checks a known script.
+// runsNothing reports whether a shell only prints information about itself, or checks a known script.
 func (g *getopt) runsNothing() bool {
 	c := &g.c
 	checks := c.hasFlag("-n") && c.Opaque == "" && !slices.ContainsFunc(g.argv, func(w Word) bool { return w.Dynamic })

@@ -39,7 +39,7 @@ type sedReader struct {
 	suffix  string
 }
 
-// word returns the number of values of words[i].
+// word returns the number of values that follow words[i].
 func (s *sedReader) word(words []Word, i int) int {
 	w := words[i]
 	switch {
@@ -95,7 +95,7 @@ func (s *sedReader) addScript(w Word) {
 // sedFlags match flags that neither run nor write anything.
 var sedFlags = regexp.MustCompile(`^(?:-[nrEsuz]*e?|--(?:quiet|silent|regexp-extended|separate|unbuffered|null-data|posix|debug))$`)
 
-// safeSedScript reports whether no command runs a program or names a file.
+// safeSedScript reports whether a script runs no program and names no file.
 func safeSedScript(w Word) bool {
 	if w.Dynamic {
 		return false
@@ -156,8 +156,8 @@ func sedDelimited(s string, delimiter byte) (text, rest string, ok bool) {
 	return "", "", false
 }
 
-// sedBracket returns the end of brackets that begin before s, or -1: a first ] is a member, and
-// classes end with their own mark.
+// sedBracket returns the end of a bracket expression that begins before s, or -1. A leading ] is a member, and
+// classes have their own delimiter.
 func sedBracket(s string) int {
 	i := 0
 	if strings.HasPrefix(s, "^") {

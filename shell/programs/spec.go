@@ -11,7 +11,7 @@ import (
 //go:embed specs/*.txt
 var texts embed.FS
 
-// library contains the specifications by program name, parsed on first use and immutable then.
+// library returns the specifications by program name. They are parsed on first use and immutable.
 var library = sync.OnceValue(readAll)
 
 func program(name string) *spec {
@@ -30,7 +30,7 @@ type spec struct {
 	firsts   []string            // sorted first words of names
 	forms    []*parser
 	flags    map[string]*flag
-	globals  map[string]*flag // before the subcommand
+	globals  map[string]*flag // flags before the subcommand
 	tests    map[string]*flag // of find's expression
 	harmless string           // globals that presets cover
 	unsafe   []string         // flags that an allow rule must name
@@ -40,12 +40,12 @@ type spec struct {
 	input    string           // see runsInput
 	fetches  string           // flags with which it only fetches
 	settings string           // flags that read settings from "-"
-	deeper   string           // subcommands with nested ones
+	deeper   string           // subcommands that have subcommands
 	obeys    string           // files that determine what it runs
 	depth    int
 	is       string // attributes
 	classed  bool
-	special  string // its parser in Go
+	special  string // names its parser in Go
 	kinds    map[string]string
 	loses    []mark
 	moves    []mark
@@ -61,20 +61,20 @@ func (s *spec) inherits(attribute string) bool {
 
 type flag struct {
 	name   string
-	values string     // a mark for each value; see specs/README
-	sets   []string   // flags of which it is another value
+	values string     // one mark for each value; see specs/README
+	sets   []string   // flags of which it is an alias with a value
 	only   bool       // a value is optional, and in the same word
-	all    []string   // spellings
-	both   [][]string // flags that together mean it
+	all    []string   // its spellings
+	both   [][]string // sets of flags that together are equivalent
 }
 
 // mark is a condition for losing work or sending data.
 type mark struct {
 	with    [][]string // one of these sets of flags
 	without []string   // none of these
-	unless  []string   // nor do its first words match one of these, "/" between words
-	args    []string   // patterns of which an operand matches one
-	least   int        // number of operands
+	unless  []string   // nor do its first words match one of these, in which "/" separates words
+	args    []string   // patterns of which one must match an operand
+	least   int        // minimum number of operands
 	text    string
 }
 
@@ -275,7 +275,7 @@ func (s *spec) settle() {
 	s.firsts = slices.Compact(s.firsts)
 }
 
-// root returns the specification of the program; nil for nil.
+// root returns the specification of the program, or nil if s is nil.
 func (s *spec) root() *spec {
 	for s != nil && s.parent != nil {
 		s = s.parent

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// special describes commands whose words are a language.
+// special parses commands whose words are a language of their own.
 func special(c *Command, s *spec, r *reader, own []Word) bool {
 	switch attribute := s.root().special; attribute {
 	case "find":
@@ -36,7 +36,7 @@ func special(c *Command, s *spec, r *reader, own []Word) bool {
 	return true
 }
 
-// test is opaque if a word may be an operator that evaluates its operand.
+// test marks the command as opaque if a word may be an operator that evaluates its operand.
 func (c *Command) test(words []Word) {
 	if n := len(words); n > 0 && words[n-1] == (Word{Text: "]"}) {
 		words = words[:n-1]
@@ -58,8 +58,8 @@ func (w Word) isComparison() bool {
 	return !w.Dynamic && IsField("= == != < > -nt -ot -ef -eq -ne -lt -le -gt -ge", w.Text)
 }
 
-// temporary handles mktemp, which uses /tmp without a template or with -t. With a flag that is not
-// known any word may be the template.
+// temporary handles mktemp, which uses /tmp without a template or with -t. With an unknown flag, any word may be the
+// template.
 func (c *Command) temporary() {
 	dir, template := Word{}, Word{Text: "tmp.XXXXXXXXXX"}
 	below := len(c.Words) == 0
@@ -101,7 +101,7 @@ func (c *Command) awk(words []Word) {
 			safe = false
 			c.Operands = append(c.Operands, Operand{Word: w, Kind: Read})
 		case program:
-			// name=value is judged as a path, too.
+			// name=value is judged as a path as well.
 			c.Operands = append(c.Operands, Operand{Word: w, Kind: Read})
 		case w.Text == "-F" || w.Text == "-v":
 			i++
@@ -122,8 +122,7 @@ func (c *Command) awk(words []Word) {
 	}
 }
 
-// safeAwkProgram reports whether a program neither runs commands nor names files. Text in quotes
-// counts like code.
+// safeAwkProgram reports whether a program neither runs commands nor names files. Text in quotes counts as code.
 func safeAwkProgram(w Word) bool {
 	if w.Dynamic {
 		return false
@@ -142,7 +141,7 @@ func safeAwkProgram(w Word) bool {
 	return printed < 0 || !strings.Contains(code[printed:], ">")
 }
 
-// links makes targets of symbolic links relative to these.
+// links makes the targets of symbolic links relative to the links.
 func (c *Command) links() {
 	operands := c.Operands
 	symbolic := slices.ContainsFunc(c.Flags, func(f Flag) bool {
@@ -182,7 +181,7 @@ func linksMade(operands []Operand) map[Word]bool {
 	return links
 }
 
-// outermost returns sorted links, without names of targets inside other links.
+// outermost returns sorted links, without those inside other links.
 func outermost(links map[Word]bool) (out []Word) {
 	for l := range links {
 		dir, _, ok := cutLast(l.Text)
@@ -233,7 +232,7 @@ func cutLast(path string) (dir, name string, ok bool) {
 	return path[:i], path[i+1:], true
 }
 
-// objects replaces kinds by their first names: pod/x, pods x and po x are equal.
+// objects replaces kinds by their canonical names: pod/x, pods x and po x are equal.
 func (s *spec) objects(c *Command) {
 	at := len(c.Sub)
 	w := c.Words[at]

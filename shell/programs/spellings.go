@@ -8,8 +8,7 @@ import (
 
 const maxSpellings = 64
 
-// Spellings returns equivalent commands with other aliases, flags and global options, to test
-// rules.
+// Spellings returns equivalent commands with other aliases, flags and global options, for testing rules.
 func Spellings(words []string) (list [][]string) {
 	argv := Words(words)
 	s, rest := find(argv)

@@ -17,7 +17,7 @@ func (c *Command) tar(words []Word, harmless string) {
 	}
 }
 
-// listsArchive accepts "tar tf name". A colon would name another host.
+// listsArchive reports whether the command is "tar tf name". A colon would name another host.
 func listsArchive(words []Word) bool {
 	if len(words) < 2 || slices.ContainsFunc(words, func(w Word) bool { return w.Dynamic }) {
 		return false
@@ -30,8 +30,8 @@ func listsArchive(words []Word) bool {
 	return !slices.ContainsFunc(words[2:], func(w Word) bool { return strings.HasPrefix(w.Text, "-") })
 }
 
-// unpacks takes operands, and values that are files, for written, wherever the flag is that says so, unless
-// all flags are harmless: then it lists an archive.
+// unpacks returns operands and values that are files as written, since the flag that extracts may be anywhere. If all
+// flags are harmless, the command only lists an archive.
 func (c *Command) unpacks(harmless string) (out []Operand) {
 	kind := Read
 	if !c.hasFlag("-t") || slices.ContainsFunc(c.Flags, func(f Flag) bool { return f.Dynamic || !IsField(harmless, f.Name) }) {
@@ -50,7 +50,7 @@ func (c *Command) unpacks(harmless string) (out []Operand) {
 			add(f.Value)
 		case strings.HasPrefix(f.spec.values, "<"):
 			out = append(out, Operand{Word: f.Value, Kind: Read})
-		case f.Name == "--transform": // it names what is written
+		case f.Name == "--transform": // it determines the written names
 			out = append(out, Operand{Word: Word{Dynamic: true}, Kind: kind})
 		}
 	}
@@ -69,7 +69,7 @@ func attachedToTar(w Word) (value Word, ok bool) {
 	return Word{Text: w.Text[i+1:], Dynamic: w.Dynamic}, true
 }
 
-// packs describes a tar that only packs; ok is false for one that may do more.
+// packs describes a tar that only creates an archive. ok is false if it may do more.
 func packs(words []Word) (out []Operand, ok bool) {
 	p := packer{create: len(words) > 0 && !strings.HasPrefix(words[0].Text, "-")}
 	for i := 0; i < len(words); i++ {
@@ -108,7 +108,7 @@ type packer struct {
 	members []Word
 }
 
-// letters reports whether bundled flags only pack.
+// letters reports whether bundled flags only create an archive.
 func (p *packer) letters(s string) bool {
 	if s == "" || strings.Trim(s, "cvzjJaphfC") != "" {
 		return false

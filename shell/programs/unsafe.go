@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// unsafe finds flags that run another program, write elsewhere, or load code.
+// unsafe lists flags that run another program, write elsewhere or load code.
 func (r *reader) unsafe(c *Command, s *spec) {
 	matches := r.listed(c, s, func(s *spec) []string { return s.unsafe })
 	if matches == nil {
@@ -18,8 +18,8 @@ func (r *reader) unsafe(c *Command, s *spec) {
 	}
 }
 
-// listed returns a function that reports whether argv[i] is in a list of the program or its
-// subcommand. x* is a prefix; a word without "-" is an operand.
+// listed returns a function that reports whether argv[i] is in a list of the program or subcommand. In lists, x* is a
+// prefix, and a word without "-" is an operand.
 func (r *reader) listed(c *Command, s *spec, list func(*spec) []string) func(i int) bool {
 	root, after := s.root(), r.subcommandAt(c)
 	names := list(root)
@@ -38,7 +38,7 @@ func (r *reader) listed(c *Command, s *spec, list func(*spec) []string) func(i i
 	}
 }
 
-// unnamed adds words that contain code or settings: wildcards in rules are for operands.
+// unnamed adds words that contain code or settings: wildcards in rules only match operands.
 func (r *reader) unnamed(c *Command, s *spec) {
 	root, words := s.root(), r.argv
 	switch root.special {
@@ -72,7 +72,7 @@ func (r *reader) unnamed(c *Command, s *spec) {
 	}
 }
 
-// codeAt returns the index of the word because of which a command runs code or changes settings, or 0.
+// codeAt returns the index of the word that runs code or changes settings, or 0.
 func (r *reader) codeAt(c *Command, s *spec) int {
 	root, words, at := s.root(), r.argv, r.subcommandAt(c)
 	bundled := root.special == "tar" && len(words) > 1 && !strings.HasPrefix(words[1].Text, "-")
@@ -92,7 +92,7 @@ func (r *reader) codeAt(c *Command, s *spec) int {
 	return at
 }
 
-// targets adds targets that send or lose something.
+// targets adds targets that send or destroy something.
 func (r *reader) targets(c *Command, root *spec) {
 	for i, w := range r.argv[1:] {
 		for _, m := range slices.Concat(root.leaves, root.loses) {
@@ -116,7 +116,7 @@ func (r *reader) refspecs(c *Command, at int) {
 	}
 }
 
-// scripts adds scripts of sed or awk. values are letters whose value is no script.
+// scripts adds scripts of sed or awk. values lists the letters whose value is not a script.
 func (r *reader) scripts(c *Command, values string) {
 	named := false
 	for i := 1; i < len(r.argv); i++ {
@@ -152,10 +152,10 @@ func (s *spec) isCodeWord(argv []Word, i int) bool {
 	return runs && s.mayBeSource(argv[i])
 }
 
-// mayBeSource reports whether a word names code that is in no file: an open one, or a URL with code in it.
+// mayBeSource reports whether a word names code outside of files: an open descriptor, or a URL that contains code.
 func (s *spec) mayBeSource(w Word) bool { return mayNameInput(w) || s.inline != "" && isData(w.Text) }
 
-// subcommandAt returns 0 if the subcommand is uncertain or missing.
+// subcommandAt returns the index of the subcommand, or 0 if it is uncertain or missing.
 func (r *reader) subcommandAt(c *Command) int {
 	if len(c.Sub) == 0 {
 		return 0
@@ -168,7 +168,7 @@ func (r *reader) subcommandAt(c *Command) int {
 	return 0
 }
 
-// safeLetters have another meaning than before the subcommand.
+// safeLetters returns letters that are not unsafe, since after the subcommand they have another meaning.
 func (s *spec) safeLetters() string {
 	for ; s != nil; s = s.parent {
 		if s.safe != "" {
@@ -227,7 +227,7 @@ func (r *reader) carriesCode(c *Command, s *spec) bool {
 	return root.inline != "" && root.mayRunCode(r.argv[1:])
 }
 
-// isFed reports whether the input may be code: nothing else is, or it is named, or nothing is known of the program.
+// isFed reports whether standard input may be code: no other word is, a word names it, or the program is unknown.
 func (r *reader) isFed(c *Command, s *spec) bool {
 	root := s.root()
 	if !c.Code || !r.described(root) {
@@ -239,8 +239,8 @@ func (r *reader) isFed(c *Command, s *spec) bool {
 	return reads || runs && !given
 }
 
-// mayRunCode reports whether the flags before the first operand may carry code, or without an operand the
-// input does.
+// mayRunCode reports whether a flag before the first operand may carry code, or whether standard input does because
+// there is no operand.
 func (s *spec) mayRunCode(words []Word) bool {
 	for _, w := range words {
 		switch {
@@ -268,7 +268,8 @@ func (r *reader) runsFlag(c *Command, s *spec) bool {
 	return slices.ContainsFunc(c.Flags, c.carriesIn)
 }
 
-// carriesIn reports whether a flag carries a command by any of its spellings, bundled or not. -o=|* is a flag with such values.
+// carriesIn reports whether a flag carries a command in any of its spellings, bundled or not. -o=|* is a flag whose
+// values begin with |.
 func (c *Command) carriesIn(f Flag) bool {
 	if f.spec == nil || c.spec == nil {
 		return false
@@ -339,7 +340,7 @@ func (r *reader) takesInput(c *Command, s *spec) bool {
 	return false
 }
 
-// mayRunAnyFile reports whether any word may name a file with code.
+// mayRunAnyFile reports whether any word may name a file that is run.
 func (r *reader) mayRunAnyFile(c *Command, s *spec) bool {
 	known := r.specified && (len(s.unsafe)+len(s.globals) > 0 || c.Known)
 	return !known || s.has("reader") || s.has("script")
@@ -348,8 +349,7 @@ func (r *reader) mayRunAnyFile(c *Command, s *spec) bool {
 // isOperand reports whether a known word is neither empty nor like a flag.
 func isOperand(text string) bool { return text != "" && text[0] != '-' }
 
-// runsInput reports that a program has none of the words in input, or fewer operands than its
-// number.
+// runsInput reports whether a program lacks all words that input lists, or has fewer operands than its number.
 func (s *spec) runsInput(words []Word, c *Command) bool {
 	if s.input == "" {
 		return false
@@ -377,7 +377,7 @@ func mayNameDash(w Word) bool {
 	return w.Many || unknown || namesDash(w.Text)
 }
 
-// inputNames are exact, or prefixes that end in "/".
+// inputNames are exact names, or prefixes if they end in "/".
 const inputNames = "/dev/stdin /dev/fd/ /proc/self/fd/ /proc/thread-self/fd/"
 
 // mayNameInput reports whether a word names or may become an open file.

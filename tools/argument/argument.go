@@ -1,7 +1,6 @@
-// Package argument reads the arguments of a call. Decode and Object accept only JSON that every reader
-// understands alike; each fault is an *Error, whose text helps a model to correct its call. The package
-// knows no tool and has no effects. It bounds the depth of nesting and the names that errors quote, not
-// the size of the text.
+// Package argument decodes the arguments of a call. Decode and Object accept only JSON that all parsers understand
+// alike. Each fault is an *Error, whose text helps a model to correct its call. The package has no effects. It limits
+// the depth of nesting and the names that errors quote, but not the size of the text.
 package argument
 
 import (
@@ -11,7 +10,7 @@ import (
 
 // Error is a fault in the arguments of a call.
 type Error struct {
-	Field   string // empty: the whole object
+	Field   string // "": the whole object
 	Problem string // for the model
 }
 
@@ -22,14 +21,13 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("invalid argument %q: %s", e.Field, e.Problem)
 }
 
-// Ignored has the arguments that every tool accepts and ignores.
+// Ignored has arguments that every tool accepts and ignores.
 type Ignored struct {
 	Description   json.RawMessage `json:"description" ignored:"true"`
 	Justification json.RawMessage `json:"justification" ignored:"true"`
 }
 
-// Schema returns the JSON Schema of an object. properties is a format for values; required lists
-// quoted names.
+// Schema returns the JSON Schema of an object. properties is a format for values; required is a list of quoted names.
 func Schema(required, properties string, values ...any) json.RawMessage {
 	properties = fmt.Sprintf(properties, values...)
 	return json.RawMessage(`{"type":"object","properties":{` + properties + `},"required":[` + required + `],"additionalProperties":false}`)

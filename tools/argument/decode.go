@@ -46,12 +46,12 @@ func Decode[T any](args json.RawMessage) (T, error) {
 
 type argument struct {
 	name     string
-	names    []string // with aliases
+	names    []string // including aliases
 	required bool
 	ignored  bool
 	enum     []string
 	index    []int
-	given    string // the name under which it came; or ""
+	given    string // the name used by the call; "" if absent
 }
 
 func fill(dst reflect.Value, members []strict.Member) error {

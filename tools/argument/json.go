@@ -36,8 +36,8 @@ func kind(value json.RawMessage) string {
 	}
 }
 
-// FirstText returns the first of the named arguments that is a string and not empty, even if Decode
-// refuses others; "" if there is none, or the arguments are no valid object.
+// FirstText returns the first of the named arguments that is a nonempty string, even if Decode would reject others. It
+// returns "" if there is none, or if args is not a valid object.
 func FirstText(args json.RawMessage, names ...string) string {
 	members, _ := Object(args)
 	for _, name := range names {
@@ -50,8 +50,8 @@ func FirstText(args json.RawMessage, names ...string) string {
 	return ""
 }
 
-// Object returns the members of a JSON object in order. Text that two readers could understand
-// differently is an *Error. Names in nested objects may repeat.
+// Object returns the members of a JSON object in order. Text that parsers may understand differently is an *Error.
+// Names in nested objects may repeat.
 func Object(text json.RawMessage) ([]strict.Member, error) {
 	text = bytes.Trim(text, " \t\r\n")
 	if err := checkText(text); err != nil {
@@ -100,7 +100,7 @@ func checkText(text json.RawMessage) error {
 	return &Error{Problem: problem}
 }
 
-// checkStrings refuses escapes that readers understand differently.
+// checkStrings rejects escapes that parsers understand differently.
 func checkStrings(text []byte) error {
 	switch odd := strict.Ambiguous(text, true); odd {
 	case "":
@@ -112,13 +112,13 @@ func checkStrings(text []byte) error {
 	}
 }
 
-// Hash returns the hex SHA-256 of the tool's canonical name and the arguments, regardless
-// of white space, order of keys and escapes. Arguments that Object refuses have hashes of their own.
+// Hash returns the SHA-256 in hexadecimal of a tool's canonical name and arguments. White space, order of keys and
+// escapes do not matter. Arguments that Object rejects also have hashes.
 func Hash(tool string, args json.RawMessage) string {
 	h := sha256.New()
 	io.WriteString(h, tool+"\x00")
 	if _, err := Object(args); err != nil {
-		io.WriteString(h, "\x00") // which no canonical text begins with
+		io.WriteString(h, "\x00") // no canonical text begins with it
 		h.Write(args)
 	} else {
 		writeCanonical(h, bytes.TrimSpace(args))
@@ -126,8 +126,8 @@ func Hash(tool string, args json.RawMessage) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// writeCanonical writes valid JSON of bounded depth, with sorted keys. Strings are decoded, with their
-// length before them.
+// writeCanonical writes valid JSON of limited depth with sorted keys. Strings are decoded and preceded by their
+// length.
 func writeCanonical(w io.Writer, value json.RawMessage) {
 	switch value[0] {
 	case '{':
@@ -135,8 +135,8 @@ func writeCanonical(w io.Writer, value json.RawMessage) {
 		for i := range members {
 			members[i].Name = canonicalString(members[i].Name)
 		}
-		// Stable, so that keys repeated deep inside keep their order: which of
-		// them counts depends on the reader.
+		// Stable, so that repeated keys in nested objects keep their order: which of them counts depends on the
+		// parser.
 		slices.SortStableFunc(members, func(a, b strict.Member) int { return strings.Compare(a.Name, b.Name) })
 		io.WriteString(w, "{")
 		for _, m := range members {
@@ -155,7 +155,7 @@ func writeCanonical(w io.Writer, value json.RawMessage) {
 		}
 		io.WriteString(w, "]")
 	case '"':
-		text := strict.Text(value) // may be long: not copied again
+		text := strict.Text(value) // may be long, so it is not copied again
 		io.WriteString(w, strconv.Itoa(len(text))+"\"")
 		io.WriteString(w, text)
 	default:

@@ -1,5 +1,5 @@
-// Package bash provides the tool that runs shell commands. Effects lists everything that a script
-// can do, Execute runs exactly that script, and none of its processes outlives Execute.
+// Package bash provides the tool that runs shell commands. Effects lists everything that a script can do, Execute runs
+// exactly that script, and no process of it outlives Execute.
 package bash
 
 import (
@@ -26,36 +26,36 @@ import (
 	"github.com/toold/toold/tools/argument"
 )
 
-// Defaults of the limits in Options.
+// Defaults of limits in Options.
 const (
 	DefaultTimeout = 120 * time.Second
 	MaxTimeout     = 600 * time.Second
 	MaxBackground  = 8 * time.Hour
 )
 
-// Options configure the tool. Only Workspace is required.
+// Options configures the tool. Only Workspace is required.
 type Options struct {
 	Workspace string   // absolute and canonical
 	Env       []string // NAME=value
 	Profile   sandbox.Profile
-	Terminal  executor.Terminal // default of a call
+	Terminal  executor.Terminal // default terminal of a call
 
 	DefaultTimeout time.Duration // 0 = DefaultTimeout
 	MaxTimeout     time.Duration // 0 = MaxTimeout
 	MaxBackground  time.Duration // 0 = MaxBackground
-	Grace          time.Duration // between TERM and KILL; 0 = the executor's
+	Grace          time.Duration // between SIGTERM and SIGKILL; 0 = the executor's
 
-	ReturnBytes int64 // of each stream in a return, for the description; 0: omitted
-	Background  bool  // for the description
+	ReturnBytes int64 // shown in the description: maximum of each stream in a return; 0: not shown
+	Background  bool  // shown in the description
 
-	Egress  egress.Options   // used if Profile has Ports; each call has its own Allow
-	Masks   *masks.Tracker   // of files masked from programs; nil: none
-	Protect *protect.Watcher // of protected paths; nil: none. The caller closes it.
+	Egress  egress.Options   // used if Profile has Ports; Allow is set for each call
+	Masks   *masks.Tracker   // masks files in the sandbox; may be nil
+	Protect *protect.Watcher // watches protected paths; may be nil. The caller closes it.
 
-	Pool *executor.Pool // nil: each command starts a shell. The caller closes it.
+	Pool *executor.Pool // warm shells; nil: each command starts a shell. The caller closes it.
 }
 
-// New returns the tool, for concurrent use.
+// New returns the tool. It is safe for concurrent use.
 func New(o Options) tools.Tool {
 	o.MaxTimeout = cmp.Or(o.MaxTimeout, MaxTimeout)
 	o.MaxBackground = cmp.Or(o.MaxBackground, MaxBackground)
@@ -83,11 +83,11 @@ func (o Options) protects(p sandbox.Profile) bool {
 	return o.Protect != nil && p.Mode == sandbox.WorkspaceWrite
 }
 
-// usual returns the command of a call with default arguments, without its script.
+// usual returns the command of a call with default arguments, without a script.
 func (t *tool) usual() executor.Command {
 	o := t.options
 	held, is := pin(o.Workspace)
-	held.Close() // allowed on nil
+	held.Close() // held may be nil
 	return executor.Command{
 		Dir: o.Workspace, DirIs: is, Env: o.Env, Terminal: o.Terminal,
 		Stdin: o.Terminal == executor.Single, Sandbox: o.Profile,
@@ -135,7 +135,7 @@ func (t *tool) Definition() tools.Definition {
 }
 
 func (t *tool) Location(args json.RawMessage) (paths []string, runs bool) {
-	a, _ := argument.Decode[arguments](args) // zero with an error
+	a, _ := argument.Decode[arguments](args) // zero after an error
 	return []string{a.Dir}, true
 }
 
@@ -176,8 +176,7 @@ func (t *tool) Build(args json.RawMessage) (tools.Invocation, error) {
 		return nil, err
 	}
 	if v.dir != t.options.Workspace {
-		// A script sees its directory, so the read of it is judged. Inside the workspace no rule
-		// need allow it.
+		// A script can see its directory, so reading it is an effect. Inside the workspace no rule has to allow that.
 		inside := paths.Within(v.dir, t.options.Workspace)
 		v.effects = append(v.effects, policy.Effect{Kind: policy.Read, Path: v.dir, Canonical: v.dir, Possible: inside, Source: "cwd"})
 	}
@@ -214,8 +213,7 @@ func (t *tool) directory(dir string) (string, error) {
 	return path, nil
 }
 
-// pin identifies the directory that is judged: the script runs in this one or not at all (Linux
-// only).
+// pin identifies the directory that the policy decides on. The script runs only in this directory (Linux only).
 func pin(dir string) (held *os.File, is string) {
 	held, is, err := launch.Pin(dir)
 	switch {

@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// The kernel does not report why it refused an access, so it is guessed from the output of programs.
+// The kernel does not report why it refused an access, so this is inferred from the output of programs.
 
-// tail passes output on and keeps its end, which usually contains the error message.
+// tail passes output on and keeps the end, which usually has the error message.
 type tail struct {
 	output
 	mu   sync.Mutex
@@ -37,7 +37,7 @@ func (t *tail) text() string {
 
 type complaint struct {
 	line   string
-	above  []string // nearest first
+	above  []string // lines before, nearest first
 	change bool
 }
 
@@ -60,7 +60,7 @@ func complaints(text string) []complaint {
 
 const (
 	maxComplaints = 64
-	linesAbove    = 4 // in which the path may be named
+	linesAbove    = 4 // that may name the path
 	longestPath   = 1024
 	pathsOfEach   = 8
 )
@@ -102,13 +102,11 @@ func unquoted(before string) (paths []string) {
 	return paths
 }
 
-// isPart reports whether the preceding lines begin the message, as of cargo: "failed to write `/x`",
-// "Caused by:".
+// isPart reports whether the message begins in the lines before, as cargo's: "failed to write `/x`", "Caused by:".
 func (c complaint) isPart() bool {
 	return strings.HasPrefix(c.line, " ") || strings.HasPrefix(c.line, "\t")
 }
 
-// context returns the whole message.
 func (c complaint) context() string {
 	if !c.isPart() {
 		return c.line
@@ -128,10 +126,9 @@ func (c complaint) pathsAbove() (paths []string) {
 	return paths
 }
 
-// Messages of programs when the kernel refuses an access (strerror(3) in the locale C).
+// Messages of programs about refused accesses (strerror(3) in the C locale).
 var (
-	// refusalText is the refusal of a path. The first group may be that of a read; the second that of a
-	// hidden path.
+	// refusalText matches the refusal of a path. The first group may be from a read, the second from a hidden path.
 	refusalText = regexp.MustCompile(`(?i)read-only file system|device or resource busy|operation not permitted|invalid cross-device link|(permission denied)|(no such file or directory)`)
 
 	closedText = regexp.MustCompile(`(?i)permission denied|operation not permitted`)
@@ -147,12 +144,12 @@ var (
 	unreachableText = regexp.MustCompile(`(?i)could not resolve|unable to resolve|getaddrinfo|failed to resolve|failure resolving|name resolution|name or service not known|dial \w+: lookup |network is unreachable|enetunreach|could not connect to server|couldn't connect to server`)
 	portText        = regexp.MustCompile(`(?i)connect to (?:host )?([a-z0-9][a-z0-9._-]*) port ([0-9]{1,5})\b`)
 
-	// socketText is a socket of the machine, outside of a call's own /run.
+	// socketText matches a socket of the machine, outside of the call's private /run.
 	socketText = regexp.MustCompile(`(?i)(?:unix://|socket|connect).*?(/(?:var/)?run/[^ '"()<>:]+)`)
 
 	callText = regexp.MustCompile(`(?i)(?:\b(ptrace|unshare|setns|pivot_root|bpf|perf_event_open|io_uring_setup|io_uring_queue_init|userfaultfd)\b|^(mount|umount): |(new namespace|user namespace)).*(?:not permitted|permission denied|not implemented)|no permissions to create (?:a )?new (namespace)`)
 
-	// egressKey is the setting in a message of toold.
+	// egressKey matches the setting in a message of toold.
 	egressKey = regexp.MustCompile(`sandbox\.egress\.[a-z_]+`)
 
 	openFilesText = regexp.MustCompile(`(?i)too many open files`)

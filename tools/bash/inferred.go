@@ -12,8 +12,7 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// inferred guesses which failures the sandbox caused, and reports only those that the profile
-// confirms.
+// inferred guesses from the output which failures the sandbox caused. It reports only those that the profile confirms.
 func (v *invocation) inferred(exit executor.Exit, text string) []sandbox.Denial {
 	denied := v.confirmed(exit, text)
 	if !v.limited {
@@ -31,7 +30,7 @@ func (v *invocation) inferred(exit executor.Exit, text string) []sandbox.Denial 
 	return denied
 }
 
-// byClient words a denial that only tools.IO.Limit causes.
+// byClient rewords a denial that only tools.IO.Limit causes.
 func byClient(d sandbox.Denial) sandbox.Denial {
 	switch d.Kind {
 	case sandbox.DeniedProtected:
@@ -101,7 +100,7 @@ func deniedSocket(path string, exact bool) sandbox.Denial {
 	}
 }
 
-// deniedHosts returns hosts. If connections go through toold, exactly reports the others.
+// deniedHosts returns hosts from the output. If connections go through the proxy, exactly reports the other denials.
 func (v *invocation) deniedHosts(text string) (denied []sandbox.Denial) {
 	if v.profile.Network {
 		return nil

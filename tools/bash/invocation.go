@@ -23,8 +23,8 @@ type invocation struct {
 	script     string
 	background bool
 	dir        string
-	dirIs      string   // see launch.Pin
-	pinned     *os.File // keeps dirIs from being reused
+	dirIs      string   // identity of dir; see launch.Pin
+	pinned     *os.File // open so that dirIs is not reused
 	timeout    time.Duration
 	terminal   executor.Terminal
 	stdin      bool
@@ -35,18 +35,17 @@ type invocation struct {
 
 func (v *invocation) Effects() []policy.Effect { return v.effects }
 
-// Cwd is where the command runs.
+// Cwd returns the directory in which the command runs.
 func (v *invocation) Cwd() string { return v.dir }
 
 func (v *invocation) Traits() tools.Traits { return tools.Traits{Background: v.background} }
 
 func (v *invocation) EscalationLimits(b escalation.Limits) escalation.Limits { return b }
 
-// Text returns the script with invisible characters escaped.
 func (v *invocation) Text() string { return display.Visible(v.script) }
 
 func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) {
-	defer v.pinned.Close() // allowed on nil
+	defer v.pinned.Close() // may be nil
 	if !v.prepared {
 		v.Prepare(ctx, io)
 	}
@@ -142,7 +141,7 @@ func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 	return r
 }
 
-// addNotices adds what a model should know beside how the command ended.
+// addNotices adds further information for the model.
 func addNotices(r *tools.Result, exit executor.Exit) {
 	if len(exit.Borrowed) > 0 {
 		addLine(r, fmt.Sprintf("This call could reach the servers of the background calls %s at 127.0.0.1.", strings.Join(exit.Borrowed, ", ")))
@@ -167,7 +166,7 @@ func waitedFor(w executor.Waiting) string {
 	return fmt.Sprintf("%s waits for %s at the terminal", shownCommand(w.Process), what)
 }
 
-// shownCommand masks secrets as in output: a program chose the text.
+// shownCommand masks secrets, because a program chose the text.
 func shownCommand(p executor.Process) string {
 	return display.Line(string(redact.Mask([]byte(p.Command))))
 }

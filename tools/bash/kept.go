@@ -18,22 +18,22 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// Limits of the inspection; beyond them the work counts as lost.
+// Limits of the inspection. Beyond them the files count as lost.
 const (
 	maxRemoved      = 1 << 11 // files
 	maxRemovedBytes = 32 << 20
-	maxUnpacked     = 256 << 20 // of git objects
-	maxPatterns     = 1 << 22   // lines; one that includes again counts 17 times
+	maxUnpacked     = 256 << 20 // size of unpacked git objects
+	maxPatterns     = 1 << 22   // lines of .gitignore files; a negated pattern counts 17 times
 )
 
-// maybeMade lists directories that tools recreate; they count only if git ignores them.
+// maybeMade lists directories that tools recreate. They count only if git ignores them.
 const (
 	maybeMade = " build dist out target bin obj coverage tmp .cache .venv venv vendor _build cmake-build-debug cmake-build-release site generated "
 	madeEnds  = " .pyc .pyo .o .class .tmp "
 )
 
-// markKept marks commands that remove only what can be restored, that move files to a lasting path,
-// or whose program does not exist.
+// markKept marks commands that remove only what can be restored, that move files to a lasting path, or whose program
+// does not exist.
 func (t *tool) markKept(script string, effects []policy.Effect) {
 	moved := t.movesWork(effects)
 	elsewhere := slices.ContainsFunc(effects, setsPath)
@@ -53,13 +53,13 @@ func (t *tool) markKept(script string, effects []policy.Effect) {
 	}
 }
 
-// setsPath reports whether an effect may change where programs are searched.
+// setsPath reports whether an effect may change where the shell searches programs.
 func setsPath(e policy.Effect) bool {
 	return e.Kind == policy.Env && (e.Name == "PATH" || e.Name == "")
 }
 
-// movesWork reports whether the script moves, or links, what cannot be restored: then it may be
-// anywhere that the script names, by whatever name.
+// movesWork reports whether the script moves or links files that cannot be restored. Any path in the script may then
+// be such a file.
 func (t *tool) movesWork(effects []policy.Effect) bool {
 	return slices.ContainsFunc(effects, func(e policy.Effect) bool {
 		if e.Kind != policy.Exec || len(e.Argv) == 0 {
@@ -72,7 +72,7 @@ func (t *tool) movesWork(effects []policy.Effect) bool {
 	})
 }
 
-// restores reports whether all that a command moves is there and can be restored.
+// restores reports whether all sources that a command moves exist and can be restored.
 func (t *tool) restores(c *programs.Command, dir string) bool {
 	l := t.removal()
 	return !slices.ContainsFunc(c.Operands, func(o programs.Operand) bool {
@@ -92,11 +92,11 @@ func absolute(path, dir string) string {
 	return filepath.Clean(path)
 }
 
-// defaultPath is searched for programs started without PATH.
+// defaultPath is the search path of programs started without PATH.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// isAbsent reports whether a program is in no searched directory, and no call can put it there. kill
-// is a builtin, too.
+// isAbsent reports whether no directory in the search path has the program, and calls cannot add it. kill is also a
+// builtin.
 func (t *tool) isAbsent(program policy.Word) bool {
 	o := t.options
 	i := slices.IndexFunc(o.Env, func(entry string) bool { return strings.HasPrefix(entry, "PATH=/") })
@@ -117,12 +117,12 @@ func (t *tool) isAbsent(program policy.Word) bool {
 	return true
 }
 
-// onlyFresh reports whether a command removes only files that the call created, or that tools recreate.
+// onlyFresh reports whether a command removes only files that this call created or that tools recreate.
 func onlyFresh(c *programs.Command) bool {
 	return c.Name == "rm" && len(c.Operands) > 0 && !slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return !o.Word.Fresh })
 }
 
-// keeps reports whether everything that a command writes, or moves, can be restored.
+// keeps reports whether everything that a command overwrites, removes or moves can be restored.
 func (t *tool) keeps(c *programs.Command, dir string) bool {
 	l := t.removal()
 	some := false
@@ -134,7 +134,7 @@ func (t *tool) keeps(c *programs.Command, dir string) bool {
 		if !counts {
 			continue
 		}
-		name := cmp.Or(o.Word.Dir, o.Word.Text) // what a pattern matches is kept with its directory
+		name := cmp.Or(o.Word.Dir, o.Word.Text) // for a pattern, its directory
 		path := absolute(name, dir)
 		isAll := path == "/" || path == t.options.Workspace && o.Part == ""
 		unknown := o.Word.Dynamic && o.Word.Dir == ""
@@ -152,11 +152,11 @@ func (t *tool) removal() removal {
 
 type removal struct {
 	tool     *tool
-	files    int // left to inspect
-	seen     int // left to visit
+	files    int // remaining files to inspect
+	seen     int // remaining files to visit
 	bytes    int64
 	unpacked int64
-	patterns int // of .gitignore files left to compare
+	patterns int // remaining lines of .gitignore files
 	ignores  map[string]ignoreText
 }
 
@@ -165,8 +165,8 @@ type ignoreText struct {
 	known bool
 }
 
-// again reports whether a path can be restored, and everything below it whose name ends in part in
-// any case, as for find's -iname.
+// again reports whether a path can be restored. For a directory this means all files below it whose names end in part,
+// regardless of case, as with find -iname.
 func (l *removal) again(path, part string) bool {
 	if l.tool.options.Profile.Scratch(path) && !onHost(path) {
 		return true
@@ -185,7 +185,7 @@ func (l *removal) again(path, part string) bool {
 	return l.below(path, strings.ToLower(part))
 }
 
-// below reports whether everything below a directory whose name ends in part can be restored.
+// below is again for the files in a directory.
 func (l *removal) below(path, part string) bool {
 	failed := errors.New("something is lost")
 	err := filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {
@@ -236,8 +236,8 @@ func (l *removal) isMade(path string) bool {
 	return (always || listed) && !included
 }
 
-// ignored reports whether a .gitignore lists the directory without wildcards, and whether one includes
-// it again, in whatever order. Nothing is listed if git does not hold one of the files: an earlier call
+// ignored reports whether a .gitignore lists the directory without wildcards, and whether one includes it again, in
+// any order. A directory is not listed if git does not have the content of one of these files, because an earlier call
 // may have changed it.
 func (l *removal) ignored(path string) (listed, included bool) {
 	held := true
@@ -272,7 +272,7 @@ func (l *removal) ignored(path string) (listed, included bool) {
 	return listed && held, included
 }
 
-// includes reports whether a pattern of a .gitignore may match a path, or names something below it.
+// includes reports whether a negated pattern of a .gitignore may match a path or something below it.
 func includes(pattern, path string) bool {
 	if !strings.Contains(pattern, "/") {
 		pattern = "**/" + pattern
@@ -290,7 +290,7 @@ func matches(pattern, names []string) bool {
 		deeper := len(names) > 1 && matches(pattern, names[1:])
 		return deeper || len(pattern) == 1 || matches(pattern[1:], names)
 	}
-	// Go has no classes of characters.
+	// filepath.Match has no character classes such as [:alpha:].
 	ok, err := filepath.Match(strings.ReplaceAll(pattern[0], "[!", "[^"), names[0])
 	ok = ok || err != nil || strings.Contains(pattern[0], "[:")
 	return ok && matches(pattern[1:], names[1:])
@@ -298,8 +298,8 @@ func matches(pattern, names []string) bool {
 
 const maxIgnore = 64 << 10
 
-// ignoreFile reads a .gitignore if it is a regular file: a call can create others. known: there is
-// none, or it was read whole and git holds it.
+// ignoreFile reads a .gitignore. It must be a regular file, because a call can create others. known means that it does
+// not exist, or was read completely and git has its content.
 func (l *removal) ignoreFile(path string) (text []byte, known bool) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -314,8 +314,8 @@ func (l *removal) ignoreFile(path string) (text []byte, known bool) {
 	return text, known && l.tool.options.Masks.HeldByGit(path, &l.unpacked)
 }
 
-// ownScratch marks files in the private /tmp of the call, which no rule need allow. A path that
-// exists in the host's /tmp is judged.
+// ownScratch marks files in the call's private /tmp, so that no rule has to allow them. Paths that exist in the host's
+// /tmp are not marked.
 func (t *tool) ownScratch(effects []policy.Effect) {
 	for i := range effects {
 		e := &effects[i]
@@ -327,8 +327,8 @@ func (t *tool) ownScratch(effects []policy.Effect) {
 	}
 }
 
-// onHost reports whether the first name below a directory for temporary files exists on the host, or
-// cannot be checked.
+// onHost reports whether the path's first name below a directory for temporary files exists on the host, or cannot be
+// checked.
 func onHost(path string) bool {
 	for _, dir := range []string{"/var/tmp/", "/tmp/"} {
 		if rest, below := strings.CutPrefix(path, dir); below {

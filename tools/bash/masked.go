@@ -16,7 +16,7 @@ import (
 
 const mostEscalated = 64
 
-// escalate adds the reads that a call requests. Approved ones are not masked.
+// escalate adds the reads that a call requests as effects. Once approved, these files are not masked.
 func (v *invocation) escalate(e extraAccess) error {
 	if len(e.Read) > mostEscalated {
 		return &argument.Error{Field: "escalate.read", Problem: fmt.Sprintf("it has %d paths; at most %d can be requested", len(e.Read), mostEscalated)}
@@ -40,8 +40,8 @@ func (v *invocation) escalate(e extraAccess) error {
 
 const mostMasked = 4
 
-// maskedIn returns the masks that a text complains about: reading them is denied, and where they are
-// changed or moved they are read-only or busy.
+// maskedIn returns the masks that caused errors in a text: reading a masked file is denied, and changing or moving it
+// fails because it is read-only or busy.
 func (v *invocation) maskedIn(text string) (denied []sandbox.Denial) {
 	if v.profile.Masks == nil {
 		return nil
@@ -70,10 +70,10 @@ func (v *invocation) maskedIn(text string) (denied []sandbox.Denial) {
 	return denied
 }
 
-// named is what a complaint names.
+// named has the paths in a complaint.
 type named struct {
-	paths []string // resolved
-	loose string   // what may be relative to another directory
+	paths []string // with symbolic links resolved
+	loose string   // text with paths that may be relative to another directory
 }
 
 func (v *invocation) named(c complaint, left *int) (n named) {

@@ -12,9 +12,9 @@ import (
 
 func isSource(o programs.Operand) bool { return o.Kind == programs.Read || o.Link }
 
-// staysAfter reports whether files are moved to a path that outlasts the call. An unknown
-// destination counts only if the sources are unknown too, and the script mentions no temporary
-// files. What tools make again does not outlast the next removal.
+// staysAfter reports whether files are moved to a path that outlasts the call. An unknown destination counts only if
+// the sources are unknown too and the script mentions no temporary files. A directory that tools recreate may be
+// removed later, so it does not count.
 func (t *tool) staysAfter(c *programs.Command, dirs []string, script string, effects []policy.Effect) bool {
 	if !c.Moves {
 		return false
@@ -44,7 +44,6 @@ func (t *tool) staysAfter(c *programs.Command, dirs []string, script string, eff
 	return some
 }
 
-// inDir makes a path absolute if the directory of the command is known.
 func inDir(path string, dirs []string) string {
 	if path == "" || filepath.IsAbs(path) || len(dirs) != 1 {
 		return path
@@ -52,20 +51,20 @@ func inDir(path string, dirs []string) string {
 	return dirs[0] + "/" + path
 }
 
-// outlasts reports whether what is moved to a path stays there; work is what no tool makes again.
+// outlasts reports whether files moved to a path remain there. work means that tools cannot recreate them.
 func (t *tool) outlasts(path string, dynamic, work bool, effects []policy.Effect) bool {
 	ends := t.endsWithCall(path, dynamic, effects)
 	return !ends && !(work && t.isDisposable(path))
 }
 
-// movesFromWork reports whether a source may be outside of the directories that may be removed unasked.
+// movesFromWork reports whether a source may be outside of disposable directories.
 func (t *tool) movesFromWork(c *programs.Command, dirs []string) bool {
 	return len(dirs) != 1 || slices.ContainsFunc(c.Operands, func(o programs.Operand) bool {
 		return isSource(o) && (o.Word.Dynamic || !t.isDisposable(absolute(o.Word.Text, dirs[0])))
 	})
 }
 
-// isDisposable reports whether a path is, or is below, a directory that may be removed unasked, since tools make it again.
+// isDisposable reports whether a path is in a directory that tools recreate, which needs no approval to be removed.
 func (t *tool) isDisposable(path string) bool {
 	l := t.removal()
 	for dir := range paths.Up(filepath.Clean(path)) {

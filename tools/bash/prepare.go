@@ -17,9 +17,9 @@ import (
 
 type preparation struct {
 	prepared    bool
-	failure     error           // why it must not run; the rest is unset then
-	limited     bool            // by the client
-	configured  sandbox.Profile // without that limit
+	failure     error           // why the command must not run; other fields are then unset
+	limited     bool            // the client restricted the sandbox
+	configured  sandbox.Profile // without the client's restriction
 	watched     watch
 	seen        seen // set by unwatch
 	reservation *executor.Reservation
@@ -36,10 +36,10 @@ func (v *invocation) Prepare(ctx context.Context, io tools.IO) {
 		return
 	}
 	v.configured.Protect = v.profile.Protect
-	v.profile = v.profile.Within(sandbox.Limit{ReadOnly: io.Limit.ReadOnly}) // which watch has replaced
+	v.profile = v.profile.Within(sandbox.Limit{ReadOnly: io.Limit.ReadOnly}) // watch has overwritten it
 	pool := o.Pool
 	if io.Escalation != nil {
-		pool = nil // no warm shell fits
+		pool = nil // a warm shell has another sandbox
 	}
 	v.reservation = pool.Reserve(v.command())
 }
@@ -49,7 +49,7 @@ func (v *invocation) Drop() {
 		v.reservation.Drop()
 	}
 	v.unwatch()
-	v.pinned.Close() // allowed on nil
+	v.pinned.Close() // may be nil
 }
 
 func (v *invocation) unwatch() {
@@ -58,11 +58,11 @@ func (v *invocation) unwatch() {
 	v.seen = begun.end()
 }
 
-// env returns the environment. Without a sandbox it lacks the variables of private tool caches.
+// env returns the environment. Without a sandbox it omits the variables for private tool caches.
 func (v *invocation) env() []string {
 	o := v.tool.options
 	if v.profile.Mode != sandbox.FullAccess {
-		return o.Env // as of warm shells
+		return o.Env // must equal the environment of warm shells
 	}
 	private := o.Profile.Caches.Env()
 	return slices.DeleteFunc(slices.Clone(o.Env), func(entry string) bool { return slices.Contains(private, entry) })
@@ -87,16 +87,16 @@ func (v *invocation) network(io tools.IO) *egress.Server {
 	return egress.New(o)
 }
 
-// watch observes protected and masked paths while a call runs.
+// watch observes protected and masked paths during a call.
 type watch struct {
 	existing  []string         // protected paths
 	violated  <-chan struct{}  // closed when the call must end
-	beside    *protect.Watcher // of a directory added to the call; nil: none
+	beside    *protect.Watcher // for a directory added by an escalation; may be nil
 	protected []*protect.Call
 	masked    []*masks.Call
 }
 
-// watch sets what the profile protects and masks. On an error the call must not run.
+// watch sets the protected and masked paths of the profile. After an error the call must not run.
 func (o Options) watch(ctx context.Context, p *sandbox.Profile, io tools.IO, makes bool) (w watch, err error) {
 	defer func() {
 		if err != nil {
@@ -117,7 +117,7 @@ func (o Options) watch(ctx context.Context, p *sandbox.Profile, io tools.IO, mak
 	if o.protects(*p) {
 		w.existing = []string{}
 		for _, watcher := range []*protect.Watcher{o.Protect, w.beside} {
-			c, err := watcher.Begin(ctx, nil, end) // no exceptions: a script may do more than it shows
+			c, err := watcher.Begin(ctx, nil, end) // no exceptions, because a script may do more than it shows
 			if err != nil {
 				return w, fmt.Errorf("%w: %w", sandbox.ErrUnavailable, err)
 			}
@@ -125,7 +125,7 @@ func (o Options) watch(ctx context.Context, p *sandbox.Profile, io tools.IO, mak
 		}
 	}
 	p.Protect = w.existing
-	if p.Tier == sandbox.TierC { // it has no mounts
+	if p.Tier == sandbox.TierC { // tier C has no mounts
 		return w, nil
 	}
 	p.Masks = nil
@@ -151,8 +151,8 @@ func (w *watch) addDirectory(o Options, directory string) (tracker *masks.Tracke
 
 type seen struct {
 	taken    []protect.Incident
-	replaced []sandbox.Mask // of masked files
-	blind    string         // why a part of the added directory was unseen; or ""
+	replaced []sandbox.Mask // masked files
+	blind    string         // why a part of the added directory was not watched; or ""
 }
 
 func (w watch) end() (s seen) {

@@ -1,5 +1,5 @@
-// Package calls provides bash_output, bash_kill and list_calls, with which a model follows the other
-// calls of its conversation.
+// Package calls provides bash_output, bash_kill and list_calls, by which a model manages the other calls of its
+// conversation.
 package calls
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/toold/toold/tools/argument"
 )
 
-// New returns the three tools, for concurrent use.
+// New returns the three tools. They are safe for concurrent use.
 func New() []tools.Tool {
 	return []tools.Tool{
 		tools.Simple[outputArguments]{About: outputDefinition(), New: outputArguments.build},
@@ -28,13 +28,13 @@ func New() []tools.Tool {
 
 type invocation struct {
 	name  string
-	id    string // of the other call; or ""
+	id    string // of the other call; may be ""
 	text  string
 	reads bool
 	run   func(ctx context.Context, io tools.IO) (tools.Result, error)
 }
 
-// Effects lists the tool itself. No rule need allow it, since it affects only allowed calls.
+// Effects lists the tool itself. It needs no allow rule, because it affects only calls that were allowed.
 func (v invocation) Effects() []policy.Effect {
 	argv := []policy.Word{{Text: v.name}}
 	if v.id != "" {

@@ -65,7 +65,7 @@ var streams = map[string]tools.Stream{"": tools.Combined, "combined": tools.Comb
 
 type piece struct {
 	id            string
-	offset, limit int64 // negative offset: the end
+	offset, limit int64 // negative offset: from the end
 	wait          time.Duration
 	stream        tools.Stream
 }
@@ -101,7 +101,7 @@ func (p piece) run(ctx context.Context, io tools.IO) (tools.Result, error) {
 	return tools.Result{Text: p.header(s, from, from+int64(len(data))) + "\n" + display.Clean(data)}, nil
 }
 
-// notKept says that a part of the output is lost, so that the model does not ask for it again.
+// notKept explains that a part of the output is lost, so that the model does not request it again.
 func notKept(s tools.CallStatus) string {
 	if s.End != "" {
 		return "These bytes are not kept any more, or never were (limits.spool_bytes, limits.spool_keep). Do not ask for them again: the return of the call has the beginning and the end of its output."
@@ -109,11 +109,11 @@ func notKept(s tools.CallStatus) string {
 	return "These bytes are not kept. Read on from the next offset."
 }
 
-// recordable masks secrets that are cut by the ends of data.
+// recordable masks secrets that the ends of data cut.
 func (p piece) recordable(call tools.OtherCall, data []byte, from int64) []byte {
 	before, at := call.ReadAt(p.stream, max(0, from-redact.Reach), int(min(from, redact.Reach)))
 	if at+int64(len(before)) != from {
-		before = nil // incomplete
+		before = nil // not contiguous
 	}
 	end := from + int64(len(data))
 	after, at := call.ReadAt(p.stream, end, redact.Reach)
@@ -155,7 +155,7 @@ func (p piece) header(s tools.CallStatus, from, to int64) string {
 	return text + "]"
 }
 
-// whole cuts data after a line, else after a character, unless it reaches the end of the output.
+// whole cuts data after its last line or, for long lines, its last character, unless it reaches the end of the output.
 func whole(data []byte, from, total int64) []byte {
 	if from+int64(len(data)) >= total {
 		return data

@@ -1,5 +1,4 @@
-// Package elsewhere provides the tool judge, which decides and records a call that another program
-// carries out.
+// Package elsewhere provides the tool judge, which decides on and records a call that another program executes.
 package elsewhere
 
 import (
@@ -18,28 +17,28 @@ import (
 	"github.com/toold/toold/tools/argument"
 )
 
-// New returns the tool. Build calls registry for the tools that analyse scripts and paths.
+// New returns the tool. Build uses registry to find the tools that analyse scripts and paths.
 func New(registry func() *tools.Registry) tools.Tool { return tool{registry} }
 
 type tool struct{ registry func() *tools.Registry }
 
 type arguments struct {
 	Program string          `json:"program"`
-	Tool    string          `json:"tool"`  // its name in Program
-	Dir     string          `json:"cwd"`   // absolute; base of relative paths
+	Tool    string          `json:"tool"`  // the program's name for the tool
+	Dir     string          `json:"cwd"`   // absolute; for relative paths
 	Input   json.RawMessage `json:"input"` // for the record
 
-	Command json.RawMessage `json:"command"` // a script, or a list of words
-	In      string          `json:"in"`      // directory of Command, unless Program ignores that argument: then it is Dir
+	Command json.RawMessage `json:"command"` // script or list of words
+	In      string          `json:"in"`      // directory of Command; Program may ignore it and use Dir
 	Read    []string        `json:"read"`
-	Write   []string        `json:"write"`  // files made, changed, moved or removed
+	Write   []string        `json:"write"`  // files created, changed, moved or removed
 	Search  []string        `json:"search"` // directories read recursively
 	Part    string          `json:"part"`   // see policy.Effect
 	Hosts   []string        `json:"hosts"`
-	Other   bool            `json:"other"` // only its name is known
-	// Harmless: only rules against its name apply.
+	Other   bool            `json:"other"` // nothing but its name is known
+	// Harmless: only rules for its name apply.
 	Harmless bool `json:"harmless"`
-	// Unclear is why the program may read Input in another way than toold.
+	// Unclear says why the program may understand Input differently than toold.
 	Unclear string `json:"unclear"`
 }
 
@@ -47,7 +46,7 @@ func (t tool) Definition() tools.Definition {
 	return tools.Definition{Name: "judge", Description: "Decides a call that another program carries out.", Parameters: json.RawMessage(`{"type":"object"}`), Hidden: true}
 }
 
-// decode reads arguments, which toold's own hooks write.
+// decode decodes arguments, which are written by toold's own hooks.
 func decode(args json.RawMessage) (a arguments, err error) {
 	d := json.NewDecoder(bytes.NewReader(args))
 	d.DisallowUnknownFields()
@@ -104,12 +103,12 @@ func (t tool) Build(args json.RawMessage) (tools.Invocation, error) {
 type part struct {
 	tool      string
 	arguments map[string]any
-	change    func(*policy.Effect) // of each effect; may be nil
+	change    func(*policy.Effect) // called for each effect; may be nil
 }
 
 func (a arguments) parts() (list []part) {
 	if len(a.Command) > 0 {
-		// The program may have another PATH.
+		// The program's PATH may differ from toold's.
 		known := func(e *policy.Effect) { e.Absent = false }
 		for _, dir := range slices.Compact([]string{a.Dir, a.path(a.In)}) {
 			list = append(list, part{"shell", map[string]any{"command": a.Command, "cwd": dir}, known})
@@ -126,7 +125,7 @@ func (a arguments) parts() (list []part) {
 	return list
 }
 
-// path makes a path independent of toold's own directory.
+// path resolves a path in the program's directory.
 func (a arguments) path(path string) string {
 	switch {
 	case path == "~":
@@ -168,7 +167,7 @@ func (v *verdict) add(registry *tools.Registry, p part) error {
 	return nil
 }
 
-// Cwd is where the program works.
+// Cwd returns the directory of the program.
 func (v verdict) Cwd() string { return v.Dir }
 
 func (v verdict) Traits() tools.Traits { return tools.Traits{ReadOnly: true, Elsewhere: true} }

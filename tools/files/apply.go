@@ -14,7 +14,7 @@ import (
 type application struct {
 	o      Options
 	states []state
-	undo   []undo // of what was written, in that order
+	undo   []undo // reverts what was written, in order of writing
 }
 
 type undo struct {
@@ -22,8 +22,8 @@ type undo struct {
 	back func(context.Context) error
 }
 
-// apply writes all files or none: if a write fails, it reverts the others. It removes files last,
-// since only writing can fail for lack of space.
+// apply writes all files or none: if a write fails, it reverts the others. It removes files last, since only writing
+// can fail for lack of space.
 func (a *application) apply(ctx context.Context) error {
 	err := a.write(ctx)
 	if err == nil {
@@ -79,12 +79,12 @@ func (a *application) put(ctx context.Context, file target, s state, r fileworke
 	return err
 }
 
-// holds reports whether one of several files has its new content although writing it failed, since its
-// directory was not synced or the worker was lost.
+// holds reports whether file has the content although writing it failed: its directory was not synced, or the worker
+// was lost.
 func (a *application) holds(ctx context.Context, file target, content []byte) bool {
 	f, _, err := a.o.Files.Open(context.WithoutCancel(ctx), a.o.Profile, file.canonical)
 	if err != nil || len(a.states) == 1 {
-		f.Close() // allowed on nil
+		f.Close() // nil is allowed
 		return false
 	}
 	defer f.Close()
@@ -92,10 +92,10 @@ func (a *application) holds(ctx context.Context, file target, content []byte) bo
 	return err == nil && string(now) == string(content)
 }
 
-// gone reports whether a file was removed although that failed.
+// gone reports whether a file was removed although the removal reported an error.
 func (a *application) gone(ctx context.Context, file target) bool {
 	f, _, err := a.o.Files.Open(context.WithoutCancel(ctx), a.o.Profile, file.canonical)
-	f.Close() // allowed on nil
+	f.Close() // nil is allowed
 	return errors.Is(err, fs.ErrNotExist)
 }
 

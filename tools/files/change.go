@@ -23,7 +23,7 @@ const (
 	resultDiff  = 32 << 10
 )
 
-// change changes all its files or none. One goroutine uses it at a time.
+// change changes all its files or none. It is not safe for concurrent use.
 type change struct {
 	o       Options
 	busy    *locks
@@ -31,7 +31,7 @@ type change struct {
 	steps   []step // one per file
 	effects []policy.Effect
 	shown   string // fingerprint of the preview
-	size    int64  // see count
+	size    int64  // bytes counted; see count
 	large   bool
 
 	done func([]state) string // describes a change of several files; may be nil
@@ -39,15 +39,15 @@ type change struct {
 
 type step struct {
 	file   target
-	fresh  bool // create the file, with its directories, if missing
+	fresh  bool // create a missing file and its directories
 	absent bool // the file must not exist
 	remove bool
-	to     target // new path; zero: not moved
+	to     target // new path; zero = not moved
 
-	// unread: the file did not exist when the call was judged, so no rule has judged its read.
+	// unread means that the file did not exist when the call was judged, so no rule judged reading it.
 	unread bool
 
-	grows bool // compute may make a large file of a small one
+	grows bool // compute may make a small file large
 
 	compute func(ctx context.Context, file target, before []byte) (made, error) // nil keeps the content
 }
@@ -100,7 +100,7 @@ func (s state) did() tools.File {
 
 func closeAll(states []state) {
 	for _, s := range states {
-		s.old.Close() // allowed on nil
+		s.old.Close() // nil is allowed
 	}
 }
 
@@ -132,7 +132,7 @@ func (c *change) Effects() []policy.Effect { return c.effects }
 
 func (c *change) Text() string { return display.Visible(c.verb + " " + c.names()) }
 
-// Preview shows the change. Execute then refuses to make another.
+// Preview returns the change to show. Execute then refuses to make another one.
 func (c *change) Preview(ctx context.Context) tools.Preview {
 	defer c.forget()
 	states, err := c.plan(ctx)
@@ -175,7 +175,7 @@ func (c *change) EscalationLimits(b escalation.Limits) escalation.Limits {
 func (c *change) Execute(ctx context.Context, io tools.IO) tools.Result {
 	if io.Escalation != nil {
 		c.o.Profile = io.Escalation.Escalate(c.o.Profile)
-		c.o.Files = new(fileworker.Pool) // closed with the call
+		c.o.Files = new(fileworker.Pool) // closed when the call ends
 		defer c.o.Files.Close()
 	}
 	defer c.forget()
@@ -212,7 +212,7 @@ func (c *change) describe(result *tools.Result, states []state) {
 	}
 }
 
-// carryOut makes the change in the view of programs. It returns the states closed.
+// carryOut makes the change as programs would see it. It returns the states closed.
 func (c *change) carryOut(ctx context.Context, io tools.IO) (states []state, err error) {
 	if c.o, err = c.o.masked(ctx, io); err != nil {
 		return nil, err
@@ -223,7 +223,7 @@ func (c *change) carryOut(ctx context.Context, io tools.IO) (states []state, err
 	if err := c.permitted(io.Approved); err != nil {
 		return nil, err
 	}
-	// Protection must not undo what a person approved.
+	// Protection must not revert what a person approved.
 	watch, err := c.o.Protect.Begin(ctx, append([]string{}, io.Approved...), nil)
 	if err != nil {
 		return nil, err
@@ -303,7 +303,8 @@ func (c *change) protected(file target, granted []string) error {
 	}
 }
 
-// plan reads the files and computes their new content, which may take long. The caller closes the states, also on error.
+// plan reads the files and computes their new content, which may take long. The caller must close the states, also on
+// error.
 func (c *change) plan(ctx context.Context) (states []state, err error) {
 	for _, p := range c.steps {
 		s, err := c.planOne(ctx, p)

@@ -13,11 +13,11 @@ import (
 
 const (
 	diffContext = 3
-	diffLines   = 200_000 // more are not compared
-	exactLines  = 300     // compared by the quadratic, minimal algorithm
+	diffLines   = 200_000 // longer texts are not compared
+	exactLines  = 300     // up to this, a quadratic algorithm finds the smallest diff
 )
 
-// Diff returns the unified diff of two texts; "" if they are equal.
+// Diff returns the unified diff of two texts, or "" if they are equal.
 func Diff(from, to, before, after string) string {
 	return unified(from, to, before, after, math.MaxInt)
 }
@@ -37,7 +37,7 @@ func unified(from, to, before, after string, most int) string {
 	return strings.ToValidUTF8(format(u, head, most), "\ufffd")
 }
 
-// trimEqual removes equal lines at both ends, except the context of a diff.
+// trimEqual removes equal lines at both ends, except those that the diff shows as context.
 func trimEqual(a, b string) (head int, restA, restB string) {
 	n := commonPrefix(a, b)
 	n = strings.LastIndexByte(a[:n], '\n') + 1
@@ -48,7 +48,7 @@ func trimEqual(a, b string) (head int, restA, restB string) {
 	a, b = a[n:], b[n:]
 
 	m := commonSuffix(a, b)
-	for range 1 + diffContext { // the first may be a part of a line
+	for range 1 + diffContext { // the first may be part of a line
 		if i := strings.IndexByte(a[len(a)-m:], '\n'); i >= 0 {
 			m -= i + 1
 		} else {
@@ -67,7 +67,7 @@ func edits(before, after string) []gotextdiff.TextEdit {
 	at := func(to int) span.Point {
 		line += strings.Count(before[offset:to], "\n")
 		if to == len(before) && to > 0 && before[to-1] != '\n' {
-			line++ // as if the last line ended
+			line++ // as if the last line were terminated
 		}
 		offset = to
 		return span.NewPoint(line, 1, to)
@@ -79,12 +79,12 @@ func edits(before, after string) []gotextdiff.TextEdit {
 	return list
 }
 
-// format writes a diff whose line numbers are increased by skipped. gotextdiff's own form counts an
+// format writes a diff with line numbers increased by skipped. It replaces the format of gotextdiff, which counts an
 // empty side as one line.
 func format(u gotextdiff.Unified, skipped, most int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "--- %s\n+++ %s\n", u.From, u.To)
-	left := 0 // lines beyond most
+	left := 0 // lines omitted beyond most
 	for _, h := range u.Hunks {
 		if left == 0 {
 			old, add := count(h.Lines)

@@ -27,10 +27,10 @@ type edit struct {
 	OldString  string `json:"old_string" alias:"old_str,oldString" required:"true"`
 	NewString  string `json:"new_string" alias:"new_str,newString" required:"true"`
 	ReplaceAll bool   `json:"replace_all" alias:"replaceAll"`
-	expected   int64  // 0 = one, or with ReplaceAll any number
+	expected   int64  // number of replacements; 0 = one, or any number with ReplaceAll
 }
 
-const mostEdits = 100 // bounds the time of one call
+const mostEdits = 100 // limits the time of one call
 
 func (a editArguments) list() ([]edit, error) {
 	if a.Edits != nil {
@@ -153,7 +153,7 @@ func (a edit) apply(file target, content []byte, most int64) (after []byte, n in
 	if err != nil {
 		return nil, 0, err
 	}
-	// At most, every newline becomes two bytes.
+	// At most, every newline becomes CRLF.
 	growth := len(a.NewString) + strings.Count(a.NewString, "\n") - len(a.OldString)
 	if int64(len(content))+int64(len(spans))*int64(growth) > most {
 		return nil, 0, problem("new_string", "nothing changed: %s would make %s larger than the %d bytes that can be written", plural(len(spans), "replacement"), file.name(), most)
@@ -162,7 +162,7 @@ func (a edit) apply(file target, content []byte, most int64) (after []byte, n in
 	return replaceAt(content, spans, a.NewString, !verbatim), int64(len(spans)), nil
 }
 
-const maxSpans = 1 << 20 // bounds the memory of one edit
+const maxSpans = 1 << 20 // limits the memory of one edit
 
 func (a edit) spans(f finder, file target, content []byte) ([]extent, error) {
 	spans := f.find(a.OldString, maxSpans, !a.ReplaceAll)
@@ -197,7 +197,6 @@ func lineList(content []byte, spans []extent) string {
 	return strings.Join(list, ", ")
 }
 
-// multiArguments are those of multi_edit: edit_file with a list of edits.
 type multiArguments struct {
 	FilePath string `json:"file_path" alias:"path,filePath" required:"true"`
 	Edits    []edit `json:"edits" required:"true"`

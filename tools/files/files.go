@@ -1,6 +1,6 @@
-// Package files provides the tools for reading, changing and searching files. They use fileworker.Pool
-// with the rights of a command, by the canonical path that was judged, and follow no symbolic link.
-// A change affects all its files or none, and is the one that was shown.
+// Package files provides the tools that read, change and search files. They open files through fileworker.Pool, with
+// the rights of a command, by the canonical path that was judged, and follow no symbolic link. A change affects all
+// its files or none, and is exactly the change that was shown.
 package files
 
 import (
@@ -25,18 +25,18 @@ import (
 // Options configure the tools.
 type Options struct {
 	Workspace string // absolute and canonical; base of relative paths
-	Home      string // for a leading "~/"; empty: refuses such paths
+	Home      string // replaces a leading "~/"; "" = such paths are errors
 	Profile   sandbox.Profile
 	Files     *fileworker.Pool // nil only for danger-full-access; the caller closes it
-	Masks     *masks.Tracker   // nil: none
-	Protect   *protect.Watcher // nil: none; the caller closes it
-	MaxRead   int64            // bytes of one read; 0: 1 MiB
-	MaxWrite  int64            // bytes of a file after a change; 0: 16 MiB
+	Masks     *masks.Tracker   // nil = none
+	Protect   *protect.Watcher // nil = none; the caller closes it
+	MaxRead   int64            // bytes of one read; 0 = 1 MiB
+	MaxWrite  int64            // bytes of a file after a change; 0 = 16 MiB
 
 	limit sandbox.Limit // see masked
 }
 
-// New returns the tools, for concurrent use. Changes of one file are serialised.
+// New returns the tools. They are safe for concurrent use: changes of one file are serialised.
 func New(o Options) []tools.Tool {
 	b := base{o.filled(), &locks{held: make(map[string]*lock), large: make(chan struct{}, mostLarge)}}
 	return []tools.Tool{
@@ -77,7 +77,6 @@ func (b base) Location(args json.RawMessage) ([]string, bool) {
 
 type patchTool struct{ tool[patchArguments] }
 
-// Location returns the files of the patch.
 func (p patchTool) Location(args json.RawMessage) (paths []string, runs bool) {
 	a, err := argument.Decode[patchArguments](args)
 	if err != nil {
@@ -111,7 +110,7 @@ func (o Options) masked(ctx context.Context, io tools.IO) (Options, error) {
 	return o, err
 }
 
-// limited applies the limit of the call's client, which the shared file worker does not know.
+// limited applies the limit of the call's client, which the shared file worker does not have.
 func (o Options) limited(canonical string, change bool) error {
 	if o.limit.IsZero() {
 		return nil
@@ -130,14 +129,14 @@ func (o Options) limited(canonical string, change bool) error {
 }
 
 type target struct {
-	asked     string // as sent
+	asked     string // as the client sent it
 	path      string // absolute and clean
 	canonical string // without symbolic links
-	astray    error  // why its links must not be followed; or nil
+	astray    error  // why its links must not be followed, or nil
 	link      bool   // the path itself is a symbolic link
 }
 
-// longestPath is PATH_MAX without its final NUL.
+// longestPath is PATH_MAX without its final NUL, in bytes.
 const longestPath = 4095
 
 func (o Options) target(asked string) (target, error) {
@@ -183,12 +182,12 @@ func isLink(path string, links []string) bool {
 		return false
 	}
 	dir, name := filepath.Split(strings.TrimRight(path, "/"))
-	dir, err := paths.Resolve(dir) // not Clean, which would remove "link/.."
+	dir, err := paths.Resolve(dir) // Clean would remove "link/.."
 	return err == nil && slices.Contains(links, filepath.Join(dir, name))
 }
 
-// astray refuses links that differ for a command: those in /proc, which here lead to the daemon's
-// own files, and hidden ones. Execute reports it, after the policy's decision.
+// astray returns an error for links that a command would resolve differently: those in /proc, which lead to the
+// daemon's own files here, and hidden ones. Execute returns it after the policy's decision.
 func (o Options) astray(asked string, links []string) error {
 	for _, link := range links {
 		if strings.HasPrefix(link, "/proc/") {

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	usualFound = 250 // without limit
+	usualFound = 250 // results without a limit argument
 	mostFound  = 10_000
 )
 
@@ -72,7 +72,6 @@ type search struct {
 	find  func(ctx context.Context, w *walk, found *findings) error
 }
 
-// prepare checks the arguments of all searches.
 func (s *search) prepare(path string, limit *int64) (err error) {
 	s.limit, s.none = usualFound, "No path matches."
 	switch {
@@ -94,7 +93,7 @@ func (s *search) prepare(path string, limit *int64) (err error) {
 
 func (s search) Traits() tools.Traits { return tools.Traits{ReadOnly: true} }
 
-// Effects lists only the directory; Execute has the paths below it judged.
+// Effects returns the read of the directory. Execute asks for a decision on each path below it.
 func (s search) Effects() []policy.Effect { return []policy.Effect{s.root.effect(policy.Read)} }
 
 func (s search) Text() string { return display.Visible(s.text + s.root.name()) }
@@ -127,7 +126,7 @@ func (s search) shown(path string) string {
 }
 
 type findings struct {
-	none  string // in place of the search's
+	none  string // result if nothing is found
 	most  int
 	lines []string
 	bytes int
@@ -136,7 +135,7 @@ type findings struct {
 
 // add adds a result, or returns errEnough if it does not fit.
 func (f *findings) add(line string) error {
-	if len(f.lines) == 0 && len(line) > usualBytes { // of much context: at least the beginning is returned
+	if len(f.lines) == 0 && len(line) > usualBytes { // a result with much context: at least its beginning is returned
 		f.lines, f.full = []string{string(beginning([]byte(line), usualBytes)) + "…"}, true
 		return errEnough
 	}

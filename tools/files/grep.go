@@ -21,11 +21,11 @@ import (
 
 const (
 	mostAround   = 50       // lines of context
-	shownOfHit   = 500      // bytes of a line
-	sniffed      = 8 << 10  // bytes in which a NUL marks a binary file
+	shownOfHit   = 500      // bytes of a matching line
+	sniffed      = 8 << 10  // leading bytes in which a NUL marks a binary file
 	longestGrep  = 1000     // bytes of a pattern
-	longestPiece = 64 << 10 // bytes matched without a look at the time
-	mostStates   = 5000     // each costs a few ns per byte
+	longestPiece = 64 << 10 // bytes matched between checks of the time
+	mostStates   = 5000     // states of a matcher; each costs a few ns per byte
 )
 
 type grepArguments struct {
@@ -101,7 +101,7 @@ func (b base) grep(a grepArguments) (_ tools.Invocation, err error) {
 	return s, nil
 }
 
-// What a pattern has for the ends of lines.
+// Escapes and classes that match at the end of a line.
 var (
 	carriageReturn = regexp.MustCompile(`\r|(?:\A|[^\\])(?:\\\\)*\\(?:r|x0[dD])`)
 	lineEnd        = regexp.MustCompile(`\n|(?:\A|[^\\])(?:\\\\)*\\(?:n|x0[aA])`)
@@ -131,8 +131,8 @@ func compileSearch(text string, ignoreCase bool) (*regexp.Regexp, error) {
 	return match, nil
 }
 
-// states estimates the number of states of a matcher: x{2,9} counts as nine times x. Parse bounds the
-// nesting and the product of nested repetitions.
+// states estimates the number of states of a matcher: x{2,9} counts as nine times x. Parse limits the nesting and the
+// product of nested repetitions.
 func states(re *syntax.Regexp) int {
 	n := 1
 	if re.Op == syntax.OpLiteral {
@@ -151,7 +151,7 @@ type hunt struct {
 	search
 	match         *regexp.Regexp
 	some          bool // a glob was given
-	cr            bool // the pattern has a carriage return, which others do not see at the end of a line
+	cr            bool // the pattern contains a carriage return; other patterns do not see one at the end of a line
 	mode          string
 	before, after int
 }
@@ -187,7 +187,7 @@ func (h hunt) files(ctx context.Context, w *walk, found *findings) error {
 	return err
 }
 
-// file searches one file; "" is the root.
+// file searches one file. "" stands for the root.
 func (h hunt) file(ctx context.Context, w *walk, path string, found *findings) error {
 	f, err := w.open(ctx, path)
 	if err != nil {
@@ -216,7 +216,7 @@ func (h hunt) text(ctx context.Context, w *walk, name string, data []byte, found
 	e := excerpts{hunt: h, name: name, found: found}
 	count, number, unseen := 0, 0, 0
 	for line := range bytes.Lines(data) {
-		// A hostile pattern takes about a second for this much.
+		// A malicious pattern takes about a second for this many bytes.
 		if unseen += len(line); unseen >= longestPiece {
 			if err := w.inTime(ctx); err != nil {
 				return err
@@ -249,7 +249,7 @@ func (h hunt) text(ctx context.Context, w *walk, name string, data []byte, found
 	return e.flush()
 }
 
-// matches reports whether a line matches. It checks the time within a long one.
+// matches reports whether a line matches. In a long line, it checks the time.
 func (h hunt) matches(ctx context.Context, w *walk, line []byte) (bool, error) {
 	if line = bytes.TrimSuffix(line, []byte("\n")); !h.cr {
 		line = bytes.TrimRight(line, "\r")
@@ -265,7 +265,7 @@ func (h hunt) matches(ctx context.Context, w *walk, line []byte) (bool, error) {
 	return hit && t.err == nil, t.err
 }
 
-// timed reads until check fails.
+// timed is a reader that ends when check fails.
 type timed struct {
 	*bytes.Reader
 	check func() error
@@ -287,9 +287,9 @@ type excerpts struct {
 	hunt
 	name  string
 	found *findings
-	prior []string // context of the next match
+	prior []string // context before the next match
 	block []string // a match and its context
-	left  int      // lines of context to come
+	left  int      // context lines still to print
 	shown bool
 	gap   bool // lines were omitted since
 }

@@ -9,11 +9,11 @@ import (
 )
 
 type hunk struct {
-	line    int      // in the patch, from 1
+	line    int      // line of the patch, from 1
 	anchors []string // preceding lines of the file
 	lines   []string // each prefixed by "+", "-" or a space
-	spare   int      // of the last lines: sent without a space, so perhaps not of the file
-	eof     bool     // at the end of the file
+	spare   int      // number of last lines that were sent without a space, and so may not be lines of the file
+	eof     bool     // the hunk is at the end of the file
 }
 
 func (h hunk) without(mark byte) []string {
@@ -26,20 +26,21 @@ func (h hunk) without(mark byte) []string {
 	return list
 }
 
-// patched is a file in work. Places are offsets in folded; a million lines cost no more than their bytes.
+// patched is a file being patched. Positions are offsets in folded, so that a line costs no more memory than its
+// bytes.
 type patched struct {
 	file   target
-	folded []byte // the lines, without their ends, each between "\n"
-	at     int    // of the first line not in out
-	rest   []byte // of the content, from that line on
-	ending string // of the line before; of the whole file's last line at its end
+	folded []byte // the lines without their endings, each preceded and followed by "\n"
+	at     int    // position of the first line not in out
+	rest   []byte // content from that line on
+	ending string // ending of the line before; at the end, that of the file's last line
 	open   bool   // the last line is unterminated
 	out    bytes.Buffer
-	end    string // of the last line in out; written with another line or if ended
+	end    string // ending of the last line in out; written before another line, or at the end if ended
 	ended  bool
 }
 
-// newPatched keeps a byte order mark apart, unless the hunks name it.
+// newPatched sets a byte order mark aside, unless the hunks contain it.
 func newPatched(file target, content []byte, hunks []hunk) *patched {
 	f := &patched{file: file, at: 1, rest: content, ending: "\n"}
 	f.out.Grow(len(content) + 64<<10) // most patches add less
@@ -83,7 +84,8 @@ func applyHunks(ctx context.Context, hunks []hunk, file target, content []byte) 
 	return made{after: f.out.Bytes(), replacements: int64(len(hunks))}, nil
 }
 
-// next returns the first line that is not in out, and its end; an unterminated one has that of the line before.
+// next returns the first line that is not in out, and its ending. An unterminated line has the ending of the line
+// before.
 func (f *patched) next() (line []byte, end string, ended bool) {
 	line, _, ended = bytes.Cut(f.rest, []byte("\n"))
 	if !ended {
@@ -95,7 +97,6 @@ func (f *patched) next() (line []byte, end string, ended bool) {
 	return line, "\n", true
 }
 
-// skip leaves out that line.
 func (f *patched) skip(line []byte, end string, ended bool) {
 	f.at, f.ending = f.at+len(line)+1, end
 	if f.rest = f.rest[len(line):]; ended {
@@ -117,7 +118,7 @@ func (f *patched) write(line []byte, end string, ended bool) {
 	f.end, f.ended = end, ended
 }
 
-// New lines get the ending of their neighbours, and none at the end of a file without.
+// New lines get the ending of their neighbours, and none at the end of a file without one.
 func (f *patched) change(h hunk, start int) {
 	f.copyTo(start)
 	for _, line := range h.lines {
@@ -136,7 +137,7 @@ func (f *patched) change(h hunk, start int) {
 	}
 }
 
-// place finds a hunk with its spare lines or, where it does not fit so, without them.
+// place finds a hunk with its spare lines or, if that fails, without them.
 func (f *patched) place(h hunk) (fits hunk, start int, why string) {
 	start, why = f.find(h)
 	if why != "" && h.spare > 0 {
@@ -172,7 +173,7 @@ func (f *patched) find(h hunk) (start int, why string) {
 	return 0, fmt.Sprintf("does not say where to add its lines; begin it with lines of the file prefixed by a space, with \"@@ \" and a line, or end it with %q", endOfFile)
 }
 
-// behind returns the place behind the next line that is the anchor, or -1.
+// behind returns the position after the next line that equals the anchor, or -1.
 func (f *patched) behind(anchor string, from int) int {
 	for from < len(f.folded) {
 		line, _, _ := bytes.Cut(f.folded[from:], []byte("\n"))
@@ -183,16 +184,16 @@ func (f *patched) behind(anchor string, from int) int {
 	return -1
 }
 
-// before returns the place of the line before another.
+// before returns the position of the line before the one at a position.
 func (f *patched) before(at int) int { return bytes.LastIndexByte(f.folded[:at-1], '\n') + 1 }
 
-// number is that of the line at a place, from 1.
+// number returns the line number of a position, from 1.
 func (f *patched) number(at int) int { return bytes.Count(f.folded[:at], []byte("\n")) }
 
-// between returns lines as they are in folded.
+// between returns lines in the form of folded.
 func between(lines []string) []byte { return []byte("\n" + strings.Join(lines, "\n") + "\n") }
 
-// repeats reports whether a hunk is not below its last anchor, but begins with it as context.
+// repeats reports whether a hunk begins with its last anchor as context instead of following it.
 func (f *patched) repeats(h hunk, old []string, from int) bool {
 	if len(h.anchors) == 0 || h.lines[0][0] != ' ' {
 		return false
@@ -232,7 +233,7 @@ func (f *patched) locate(h hunk, old []string, from int) (start int, why string)
 	return start, ""
 }
 
-// index returns the first place from another on at which sought is, or -1.
+// index returns the first position from another on where sought is found, or -1.
 func (f *patched) index(sought []byte, from int) int {
 	i := bytes.Index(f.folded[from-1:], sought)
 	if i < 0 {

@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	mostNames  = 4096 // read from a directory
-	shownNames = 20   // listed for a directory that was read as a file
+	mostNames  = 4096 // entries read from a directory
+	shownNames = 20
 )
 
-// instead adds to the error of a file that could not be opened which names in the directory, or similar
-// to its own, this call may read.
+// instead adds names to the error for a file that could not be opened: those in the directory, or those similar to
+// the missing one, which this call may read.
 func (o Options) instead(ctx context.Context, io tools.IO, file target, err error) error {
 	var denied *sandbox.Denial
 	if ctx.Err() != nil || errors.As(err, &denied) {
@@ -70,7 +70,7 @@ func (o Options) relative(path string) string {
 	return path
 }
 
-// listed reports whether the call may read the directory.
+// names returns names in a directory. listed reports whether the call may read it.
 func (o Options) names(ctx context.Context, io tools.IO, dir string) (names []string, listed bool) {
 	if !mayRead(io, dir) {
 		return nil, false

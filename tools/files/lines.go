@@ -11,32 +11,31 @@ import (
 )
 
 const (
-	// mostScanned bounds the time to find a line: sparse files of terabytes are cheap to make.
+	// mostScanned limits the time to find a line, in bytes: a sparse file of terabytes costs an attacker nothing.
 	mostScanned = 8 << 30
 
-	// mostCounted bounds how far a file is read after the first line returned, to count its lines.
+	// mostCounted limits how many bytes are read after the first returned line to count the lines.
 	mostCounted = 256 << 20
 
-	shownOfLine = 2000 // bytes of a line that is too long
+	shownOfLine = 2000 // bytes shown of a line that is too long
 )
 
-// bounds limit a read.
 type bounds struct {
 	lines int64
-	bytes int64 // with line numbers and marks
+	bytes int64 // including line numbers and marks
 	line  int64 // longest line; others are cut
-	whole int64 // longest line that can be read alone
+	whole int64 // longest line that can be returned alone
 }
 
 type excerpt struct {
-	text  []byte // with line numbers and marks
+	text  []byte // including line numbers and marks
 	first int64
 	lines int64
 	bytes int64 // of the file in text
-	total int64 // of the file; negative: unknown
+	total int64 // of the file; negative = unknown
 	cut   bool
-	full  bool // ended by bounds.bytes
-	open  bool // the last line is not read to its end
+	full  bool // bounds.bytes was reached
+	open  bool // the last line was not read to its end
 }
 
 func (e excerpt) more() bool { return e.total < 0 || e.first+e.lines <= e.total }
@@ -123,7 +122,7 @@ func (e *excerpt) add(line []byte, n int64, b bounds, numbered bool) bool {
 	return true
 }
 
-// rest says how to read the whole line.
+// rest tells the model how to read the whole line.
 func (b bounds) rest(number, n int64) string {
 	if n <= b.whole {
 		return fmt.Sprintf("offset %d and limit 1 return all of it", number)
@@ -131,8 +130,8 @@ func (b bounds) rest(number, n int64) string {
 	return fmt.Sprintf("for the rest use bash: sed -n %dp FILE | tail -c +%d | head -c 20000", number, shownOfLine+1)
 }
 
-// line returns at most most bytes of the next line, valid until the next call, and its length.
-// io.EOF comes with the last line.
+// line returns at most most bytes of the next line, and its length. The bytes are valid until the next call. io.EOF
+// comes with the last line.
 func (l *lineReader) line(ctx context.Context, most int64) (kept []byte, n int64, err error) {
 	l.kept = l.kept[:0]
 	for {
@@ -152,9 +151,10 @@ func (l *lineReader) line(ctx context.Context, most int64) (kept []byte, n int64
 	}
 }
 
-// skip skips n lines; io.EOF: there are fewer. Counting in blocks is several times faster.
+// skip skips n lines, or returns io.EOF if there are fewer. Counting in blocks is several times faster than reading
+// lines.
 func (l *lineReader) skip(ctx context.Context, n int64) error {
-	within := false // a line
+	within := false // inside of a line
 	for n > 0 {
 		if err := l.stopped(ctx); err != nil {
 			return err

@@ -5,21 +5,21 @@ import (
 	"sync"
 )
 
-// locks serialises the changes of each file. A lock exists while a caller holds or awaits it.
+// locks serialises changes of the same file. An entry exists while a caller holds or awaits the lock.
 type locks struct {
 	mu   sync.Mutex
 	held map[string]*lock // by canonical path
 
-	large chan struct{} // has an element for each large change that is made or shown
+	large chan struct{} // one element for each large change in progress
 }
 
 const (
-	mostLarge  = 2         // large changes at a time; others wait, and do not add to the memory in use
-	smallBytes = 256 << 10 // of a change that is not large
+	mostLarge  = 2         // large changes at a time; others wait before they use memory
+	smallBytes = 256 << 10 // largest size of a change that is not large
 )
 
-// count adds bytes that a change keeps in memory: its files before and after it. A large change waits for its
-// turn, holding its locks: who has a turn waits for no lock.
+// count adds n bytes to those that a change keeps in memory: its files before and after it. A large change waits for
+// its turn while it holds its locks. This cannot deadlock: one that has its turn waits for no lock.
 func (c *change) count(ctx context.Context, n int64, large bool) error {
 	if c.size += n; c.size > 4*c.o.MaxWrite {
 		return problem("file_path", "nothing changed: the files of this call have more than %d bytes together, before and after it; change fewer of them in one call", 4*c.o.MaxWrite)
@@ -38,7 +38,7 @@ func (c *change) count(ctx context.Context, n int64, large bool) error {
 
 func (c *change) read(ctx context.Context, s *state) (err error) {
 	size := min(s.seen.Size(), c.o.MaxWrite)
-	if err := c.count(ctx, size, size == 0 || s.grows); err != nil { // files of /proc seem to be empty
+	if err := c.count(ctx, size, size == 0 || s.grows); err != nil { // files in /proc have size 0
 		return err
 	}
 	if s.before, err = c.o.content(s.old, s.seen.Size(), s.file); err != nil {
@@ -47,7 +47,7 @@ func (c *change) read(ctx context.Context, s *state) (err error) {
 	return c.count(ctx, int64(len(s.before))-size, false)
 }
 
-// forget ends what count began.
+// forget releases what count acquired.
 func (c *change) forget() {
 	if c.size = 0; c.large {
 		c.large = false

@@ -15,7 +15,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// NewLook returns the tool look, which answers reads of other programs' protocols with a Sight.
+// NewLook returns the tool look, with which other programs' protocols read files. Its result is a Sight.
 func NewLook(o Options) tools.Tool {
 	b := base{o: o.filled()}
 	return located(b, lookDefinition(), b.look)
@@ -30,12 +30,12 @@ type Sight struct {
 	Size     int64   `json:"size,omitempty"`
 	Modified int64   `json:"modified_ms,omitempty"`
 	Data     []byte  `json:"data,omitempty"`
-	EOF      bool    `json:"eof,omitempty"` // Data reaches the end of the file
+	EOF      bool    `json:"eof,omitempty"` // Data ends at the end of the file
 	Entries  []Entry `json:"entries,omitempty"`
-	More     bool    `json:"more,omitempty"` // the directory has names besides Entries
+	More     bool    `json:"more,omitempty"` // the directory has more names than Entries
 }
 
-// Entry is a name in a directory.
+// Entry is one name in a directory.
 type Entry struct {
 	Name string `json:"name"`
 	Kind string `json:"kind"` // "file", "directory", "symlink" or "other"
@@ -68,7 +68,7 @@ type look struct {
 	o             Options
 	op            string
 	file          target
-	offset, limit int64 // bytes; negative: no limit
+	offset, limit int64 // in bytes; negative = no limit
 }
 
 func (v look) Traits() tools.Traits { return tools.Traits{ReadOnly: true} }
@@ -117,8 +117,8 @@ func (v look) sight(ctx context.Context) (s Sight, held sandbox.Report, err erro
 	return v.read(ctx)
 }
 
-// stat opens the path as a command would, and follows no link that replaced it meanwhile. If it cannot
-// be opened, such as a pipe, stat returns the kind.
+// stat opens the path as a command would, without following a link that has replaced it. If it cannot be opened, such
+// as a pipe, stat returns only its kind.
 func (v look) stat(ctx context.Context) (s Sight, held sandbox.Report, err error) {
 	if err := v.o.Profile.CanRead(v.file.canonical); err != nil {
 		return s, held, err
@@ -152,7 +152,7 @@ func (v look) kindOfEntry(ctx context.Context) string {
 		return ""
 	}
 	defer dir.Close()
-	entries, _ := dir.ReadDir(mostEntries) // on an error the kind is unknown
+	entries, _ := dir.ReadDir(mostEntries) // after an error the kind is unknown
 	for _, e := range entries {
 		if e.Name() == filepath.Base(v.file.canonical) {
 			return kind(e.Type())

@@ -11,7 +11,7 @@ import (
 	"github.com/toold/toold/internal/redact"
 )
 
-// notFound describes what is most like a missing text. It inspects a bounded part.
+// notFound describes the text that is most similar to a missing one. It searches a limited part of the file.
 func notFound(content []byte, sought string) string {
 	const mostContent, mostLines = 1 << 20, 20
 	part, next := "it", "read the file again"
@@ -30,7 +30,7 @@ func notFound(content []byte, sought string) string {
 		return fmt.Sprintf("%s has only white space; %s", part, next)
 	}
 	raw := strings.Split(string(content), "\n")
-	lines := strings.Split(string([]rune(string(content))), "\n") // each byte that is not UTF-8 is a \ufffd, as in other results
+	lines := strings.Split(string([]rune(string(content))), "\n") // invalid UTF-8 becomes \ufffd, as in other results
 	wanted := strings.Split(strings.Trim(head, "\r\n"), "\n")
 	if i := bytes.Index(content, []byte(head)); i >= 0 && strings.TrimSpace(head) != "" {
 		at, n := bytes.Count(content[:i], []byte("\n")), 1+strings.Count(strings.TrimSuffix(head, "\n"), "\n")
@@ -86,8 +86,8 @@ func withoutSpace(s string) string {
 	}, s)
 }
 
-// alike returns the first line at which the lines equal those wanted after folding, or -1. A single line
-// may be part of a longer one.
+// alike returns the first line from which the lines equal wanted after folding, or -1. A single line may be part of a
+// longer one.
 func alike(lines, wanted []string, fold func(string) string) int {
 	folded := make([]string, len(wanted))
 	for i, w := range wanted {
@@ -108,7 +108,7 @@ func alike(lines, wanted []string, fold func(string) string) int {
 	return -1
 }
 
-// mostSimilar returns the line most like the wanted one in linear time, or -1 if none shares half.
+// mostSimilar returns the line most similar to wanted, in linear time, or -1 if none shares half of it.
 func mostSimilar(lines []string, wanted string) int {
 	wanted = strings.TrimSpace(wanted)
 	best, share := -1, 0.5

@@ -11,7 +11,7 @@ import (
 	"github.com/toold/toold/tools/argument"
 )
 
-// The markers of the V4A patch format.
+// The headers of the V4A patch format.
 const (
 	beginPatch = "*** Begin Patch"
 	endPatch   = "*** End Patch"
@@ -22,7 +22,7 @@ const (
 	endOfFile  = "*** End of File"
 )
 
-// MovePatch replaces the paths in the headers of a patch, without the spaces around them.
+// MovePatch returns a patch with the paths in its headers replaced. move gets them without surrounding spaces.
 func MovePatch(patch string, move func(path string) string) string {
 	lines := strings.SplitAfter(patch, "\n")
 	for i, line := range lines {
@@ -40,20 +40,20 @@ func MovePatch(patch string, move func(path string) string) string {
 type section struct {
 	header string // addFile, updateFile or deleteFile
 	path   string
-	to     string   // new path; "": the file is not moved
+	to     string   // new path; "" = the file is not moved
 	text   []string // lines of a new file
 	hunks  []hunk
 }
 
 type patchParser struct {
-	field string // for errors
+	field string // the argument, for errors
 	lines []string
 	at    int
 }
 
 func newPatchParser(field, text string) *patchParser {
 	lines := strings.Split(text, "\n")
-	if strings.HasSuffix(lines[0], "\r") { // so does the whole patch
+	if strings.HasSuffix(lines[0], "\r") { // so has the whole patch
 		for i := range lines {
 			lines[i] = strings.TrimSuffix(lines[i], "\r")
 		}
@@ -103,8 +103,8 @@ func (p *patchParser) take(prefix string) (rest string, ok bool) {
 	return strings.TrimSpace(rest), true
 }
 
-// skipEmpty skips empty lines, which many put between sections, and returns to where it was if none of those
-// ends follows.
+// skipEmpty skips the empty lines that many models write between sections, unless something other than those ends
+// follows.
 func (p *patchParser) skipEmpty(ends func() bool) bool {
 	at := p.at
 	for !p.ended() && p.lines[p.at] == "" {
@@ -157,7 +157,7 @@ func (p *patchParser) added() (text []string, err error) {
 	return text, nil
 }
 
-// hunks parses the changes of one file; none allows zero.
+// hunks parses the changes of one file. none allows zero hunks.
 func (p *patchParser) hunks(none bool) (list []hunk, err error) {
 	next := func() bool { return p.begins() || strings.HasPrefix(p.lines[p.at], "@@") }
 	for p.skipEmpty(next); !p.begins(); p.skipEmpty(next) {
@@ -222,14 +222,14 @@ type patchArguments struct {
 	argument.Ignored
 }
 
-// operation is a patch of one file without the header line.
+// operation is the patch of one file without its header line.
 type operation struct {
 	Type string  `json:"type" enum:"create_file|update_file|delete_file" required:"true"`
 	Path string  `json:"path" required:"true"`
 	Diff *string `json:"diff"`
 }
 
-// These bound the time of one patch.
+// Limits of the time for one patch.
 const (
 	mostFiles = 100
 	mostHunks = 1000 // each searches the rest of its file
@@ -354,7 +354,7 @@ func (p step) effects() []policy.Effect {
 	return list
 }
 
-// distinct refuses two steps that write one file.
+// distinct returns an error if two steps write the same file.
 func (c *change) distinct() error {
 	seen := map[string]bool{}
 	for _, file := range c.paths() {

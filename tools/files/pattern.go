@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// pathPattern is a compiled glob for paths below a directory: * and ? match within a name, ** any number
-// of directories.
+// pathPattern is a compiled glob for paths below a directory. * and ? match within a name, ** matches any number of
+// directories.
 type pathPattern struct {
 	whole *regexp.Regexp
 	fixed []string // leading directories of every match
-	depth int      // names in every match; 0: any
+	depth int      // number of names in every match; 0 = any
 }
 
-const longestPattern = 1000 // bytes; bounds the cost of compiling
+const longestPattern = 1000 // bytes; limits the cost of compiling
 
-// newPathPattern compiles a pattern for paths below root, which may begin with it. With anywhere, one without a slash
-// matches in any directory.
+// newPathPattern compiles a pattern for paths below root, with which it may begin. With anywhere, a pattern without a
+// slash matches in every directory.
 func newPathPattern(field, text, root string, anywhere bool) (pathPattern, error) {
 	given := text
 	if text = plain(text); root != "" {
@@ -49,10 +49,10 @@ func newPathPattern(field, text, root string, anywhere bool) (pathPattern, error
 	return p, nil
 }
 
-// outside matches patterns, or alternatives of braces, that lead out of the directory.
+// outside matches patterns with an alternative that leads out of the directory.
 var outside = regexp.MustCompile(`\A[/~]|\A\{(?:[^{}]*,)?[/~]|(\A|[/{,])\.\.(/|[,}]|\z)`)
 
-// plain removes what names nothing: "./" and "//".
+// plain removes redundant "./" and "//".
 func plain(text string) string {
 	for was := ""; was != text; {
 		was = text
@@ -78,9 +78,9 @@ func (p *pathPattern) measure(text string) {
 	}
 }
 
-// matches reports whether a path matches. A slash at the end of a pattern stands for directories.
+// matches reports whether a path matches. A pattern that ends in a slash only matches directories.
 func (p pathPattern) matches(path string, dir bool) bool {
-	// lib/* and lib/** match lib/ too, but are about what is in it.
+	// lib/* and lib/** match lib/ as well, but mean its contents.
 	named := dir && p.whole.MatchString(path+"/") && !p.whole.MatchString(path+"/\x00")
 	return named || p.whole.MatchString(path)
 }
@@ -99,10 +99,10 @@ func (p pathPattern) mayHold(dir string) bool {
 	return true
 }
 
-// group is an open brace.
+// group is an unclosed brace.
 type group struct {
 	starts bool // it is at the start of a name
-	slash  bool // an alternative ends one
+	slash  bool // an alternative ends in a slash
 }
 
 func translate(text string) string {
@@ -144,7 +144,7 @@ func translate(text string) string {
 	return b.String()
 }
 
-// closes reports whether a leading brace has its end. One without is literal.
+// closes reports whether a leading brace is closed. An unclosed brace is literal.
 func closes(text string) bool {
 	depth := 0
 	for i := 0; i < len(text); i++ {
@@ -164,7 +164,7 @@ func closes(text string) bool {
 	return false
 }
 
-// stars writes leading asterisks, at the start of a name or within, and returns their length.
+// stars translates leading asterisks, depending on whether a name starts there, and returns their length.
 func stars(b *strings.Builder, text string, starts bool) int {
 	switch {
 	case starts && strings.HasPrefix(text, "**/"):
@@ -178,7 +178,7 @@ func stars(b *strings.Builder, text string, starts bool) int {
 	return len("*")
 }
 
-// class writes a leading character class and returns its length. An unclosed bracket is literal.
+// class translates a leading character class and returns its length. An unclosed bracket is literal.
 func class(b *strings.Builder, text string) int {
 	not, first := "", 1
 	if len(text) > 1 && (text[1] == '!' || text[1] == '^') {

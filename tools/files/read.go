@@ -57,7 +57,7 @@ func (b base) read(a readArguments) (tools.Invocation, error) {
 type read struct {
 	o             Options
 	file          target
-	offset, limit int64 // in lines; offset from 1, limit 0: default
+	offset, limit int64 // in lines; offset from 1, limit 0 = default
 	numbered      bool
 	base64        bool
 }
@@ -155,7 +155,7 @@ func (r read) excerpt(ctx context.Context, lines *lineReader) (e excerpt, err er
 	return e, nil
 }
 
-// Defaults without limit.
+// Defaults if no limit is given.
 const (
 	usualLines = 2000
 	usualBytes = 64 << 10

@@ -8,9 +8,9 @@ import (
 
 type extent struct{ start, end int }
 
-// finder finds text. A "\n" also matches "\r\n", unless the text contains "\r".
+// finder finds text. A "\n" also matches "\r\n", unless the sought text contains "\r".
 type finder struct {
-	text []byte // with "\r\n" as "\n" if that is wanted
+	text []byte // with "\n" for "\r\n" if that is wanted
 	crlf []int  // offsets in text of each "\n" that was "\r\n"
 }
 
@@ -34,8 +34,8 @@ func newFinder(content []byte, sought string) finder {
 
 func (f finder) original(at int) int { return at + sort.SearchInts(f.crlf, at) }
 
-// find returns at most most occurrences of sought, without overlap. If one is wanted, an occurrence that
-// overlaps the only one counts too, since the choice is ambiguous.
+// find returns at most most occurrences of sought that do not overlap. With one, an occurrence that overlaps the
+// first is returned too, since the choice is ambiguous.
 func (f finder) find(sought string, most int, one bool) []extent {
 	var found []extent
 	for from := 0; len(found) < most; {
@@ -70,14 +70,14 @@ func replaceAt(content []byte, spans []extent, text string, endings bool) []byte
 	return append(out, content[last:]...)
 }
 
-// lineEndings finds the line ending in use. Spans must be queried in order.
+// lineEndings finds the line ending in use. Spans must be queried in ascending order.
 type lineEndings struct {
 	content []byte
 	next    int // the first " " at or after the last span
 	ended   bool
 }
 
-// crlf reports whether the first line that ends at or after p, else the last of the file, ends in "\r\n".
+// crlf reports whether the first line that ends at or after p, or else the last line of the file, ends in "\r\n".
 func (e *lineEndings) crlf(p extent) bool {
 	if e.next < p.start && !e.ended {
 		if i := bytes.IndexByte(e.content[p.start:], '\n'); i >= 0 {

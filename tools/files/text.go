@@ -19,7 +19,7 @@ func plural[N int | int64](n N, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// notText returns why data is not text, or "". With any, 8-bit encodings pass.
+// notText returns why data is not text, or "". any accepts 8-bit encodings.
 func notText(data []byte, any bool) string {
 	const next = "; convert it (for example with iconv), or read it with encoding \"base64\""
 	switch {
@@ -33,7 +33,7 @@ func notText(data []byte, any bool) string {
 	return "it is not valid UTF-8 (perhaps text in an older encoding)" + next
 }
 
-// countLines counts lines. An unterminated last line counts.
+// countLines counts lines, including an unterminated last one.
 func countLines(data []byte) int64 {
 	n := int64(bytes.Count(data, []byte("\n")))
 	if len(data) > 0 && data[len(data)-1] != '\n' {
@@ -42,8 +42,8 @@ func countLines(data []byte) int64 {
 	return n
 }
 
-// beginning returns at most most bytes of a longer text, cut between characters, with secrets masked
-// that the cut splits.
+// beginning returns at most most bytes of a longer text, cut between characters. It masks a secret that the cut
+// splits.
 func beginning(text []byte, most int) []byte {
 	n := min(most, max(len(text)-1, 0))
 	for back := 0; back < utf8.UTFMax-1 && n > back; back++ {
@@ -54,7 +54,7 @@ func beginning(text []byte, most int) []byte {
 	return redact.Part(text, 0, n)
 }
 
-// content reads a whole file. size is a hint: the file may grow meanwhile.
+// content reads a whole file. size is a hint, since the file may grow.
 func (o Options) content(f *os.File, size int64, file target) ([]byte, error) {
 	tooLarge := problem("file_path", "%s has more than the %d bytes that this tool handles; use bash", file.name(), o.MaxWrite)
 	if size > o.MaxWrite {

@@ -13,7 +13,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// textEditorArguments are those of str_replace_based_edit_tool, which Anthropic's models know.
+// textEditorArguments are the arguments of str_replace_based_edit_tool, which Anthropic's models are trained on.
 type textEditorArguments struct {
 	Command    string  `json:"command" enum:"view|create|str_replace|insert" required:"true"`
 	Path       string  `json:"path" required:"true"`

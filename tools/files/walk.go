@@ -21,33 +21,33 @@ import (
 
 const (
 	mostSearched = 30 * time.Second
-	mostEntries  = 200_000 // names listed
+	mostEntries  = 200_000 // entries of all directories
 	mostOpened   = 50_000
-	mostRead     = 1 << 30 // bytes
+	mostRead     = 1 << 30 // bytes of all files
 	mostFile     = 10 << 20
 )
 
-// walk visits files in the order of their paths, follows no links, and counts what it omits.
+// walk visits files directory by directory, sorted by name. It follows no links and counts what it omits.
 type walk struct {
 	o    Options
 	io   tools.IO
 	root target
 	want pathPattern
-	// visit receives each matching file and directory by its path below root. errEnough ends the walk.
+	// visit receives the path below root of each matching file and directory. errEnough ends the walk.
 	visit func(ctx context.Context, path string, e fs.DirEntry) error
 
-	report   sandbox.Report // of the worker that opened the files
-	most     int            // of entries
+	report   sandbox.Report // from the worker that opened the files
+	most     int            // limit of entries
 	entries  int
 	opened   int
 	read     int64
 	omitted  map[omission]int
 	usual    bool   // a directory such as .git was omitted
-	stopped  string // why it is incomplete
+	stopped  string // why the walk is incomplete, or ""
 	deadline time.Time
 }
 
-// omission is why something is not searched. Notes are in the order of rank.
+// omission is why a path was not searched. Notes are sorted by rank.
 type omission struct {
 	rank       int
 	thing, why string
@@ -130,7 +130,7 @@ func (w *walk) entry(ctx context.Context, path string, e fs.DirEntry) error {
 	return w.descend(ctx, path)
 }
 
-// descend walks a directory. If it cannot be read, the walk goes on elsewhere.
+// descend walks a directory. If it cannot be read, the walk continues after it.
 func (w *walk) descend(ctx context.Context, path string) error {
 	err := w.dir(ctx, path)
 	if err != nil && !errors.Is(err, errEnough) && ctx.Err() == nil {
@@ -140,7 +140,7 @@ func (w *walk) descend(ctx context.Context, path string) error {
 	return err
 }
 
-// may reports whether the call may read a path, and counts it if not.
+// may reports whether the call may read a path. It counts the path if not.
 func (w *walk) may(path string) bool {
 	e := policy.Effect{Kind: policy.Read, Path: filepath.Join(w.root.path, path), Canonical: filepath.Join(w.root.canonical, path)}
 	if w.o.Profile.CanRead(e.Canonical) != nil {
@@ -157,7 +157,7 @@ func (w *walk) may(path string) bool {
 	return d.Action == policy.Allow
 }
 
-// list returns the sorted names of a directory. All lists together are bounded: those of the parents
+// list returns the sorted entries of a directory. The limit applies to all lists together, since those of the parents
 // remain in memory.
 func (w *walk) list(ctx context.Context, rel string) ([]fs.DirEntry, error) {
 	dir, held, err := w.o.Files.OpenDir(ctx, w.o.Profile, filepath.Join(w.root.canonical, rel))

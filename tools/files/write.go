@@ -43,7 +43,7 @@ func (b base) write(a writeArguments) (tools.Invocation, error) {
 		o: b.o, busy: b.busy, verb: "Write " + plural(len(a.Content), "byte") + " to",
 		effects: []policy.Effect{file.effect(policy.Write)},
 	}
-	// The result's diff shows the old content, so it is read as well.
+	// The diff in the result shows the old content, so the file is read as well.
 	if _, err := os.Lstat(file.canonical); errors.Is(err, fs.ErrNotExist) {
 		p.unread = true
 	} else {

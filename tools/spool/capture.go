@@ -1,5 +1,5 @@
-// Package spool records the output of calls: head and tail in memory, and all of it up to a limit in
-// files, with secrets replaced. Writing never waits for a reader and never fails.
+// Package spool records the output of calls: head and tail in memory, and everything up to a limit in files, with
+// secrets replaced. Writing does not wait for readers and does not fail.
 package spool
 
 import (
@@ -10,18 +10,18 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Options configure a Capture.
+// Options configures a Capture.
 type Options struct {
-	Dir        string   // of the call's files, created with the first byte; "": no files
-	SpoolBytes int64    // limit of all files; 0: 64 MiB
-	Keep       int      // bytes of head and of tail in memory, for each stream and for Combined; 0: 64 KiB
-	Redact     []string // secrets to replace by "[redacted]"
+	Dir        string   // directory for the call's files, created on demand; "": no files
+	SpoolBytes int64    // limit for all files; 0: 64 MiB
+	Keep       int      // bytes of head and of tail in memory for each stream and Combined; 0: 64 KiB
+	Redact     []string // secrets to replace with "[redacted]"
 	Call       string   // tool_call_id, for notices
 }
 
-// Capture records the output of one call, for concurrent use. Offsets count the bytes after secrets
-// were replaced. Those of known shapes (package redact) are masked in the files, and in memory only
-// if the other stream splits one. If the disk fails, the Capture only counts.
+// Capture records the output of one call. It is safe for concurrent use. Offsets count bytes after redaction. Secrets
+// with known formats (package redact) are masked in files, but in memory only if the other stream splits one. After a
+// disk error the files are no longer written.
 type Capture struct {
 	dir  string
 	call string
@@ -53,7 +53,7 @@ func NewCapture(o Options) *Capture {
 	return c
 }
 
-// Write records output of Stdout or Stderr. It does not retain p. After Close it does nothing.
+// Write records output of Stdout or Stderr. It does not retain p, and does nothing after Close.
 func (c *Capture) Write(s tools.Stream, p []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,7 +62,7 @@ func (c *Capture) Write(s tools.Stream, p []byte) {
 	}
 }
 
-// record requires mu.
+// record adds redacted output. The caller holds mu.
 func (c *Capture) record(s tools.Stream, p []byte) {
 	if len(p) == 0 {
 		return
@@ -78,12 +78,11 @@ func (c *Capture) record(s tools.Stream, p []byte) {
 	c.notify()
 }
 
-// maskSplit masks in Combined a secret that the other stream splits: it could not be recognised
-// there.
+// maskSplit masks a secret in Combined that output of the other stream splits, since readers could not recognize it.
 func (c *Capture) maskSplit(s tools.Stream, offset int64, x redact.Span) {
 	from := offset + int64(x.From)
 	if x.Rest {
-		from-- // it starts in earlier bytes
+		from-- // it begins in earlier bytes
 	}
 	parts := c.turns.places(s, from, offset+int64(x.To))
 	for i, at := range parts {
@@ -93,7 +92,7 @@ func (c *Capture) maskSplit(s tools.Stream, offset int64, x redact.Span) {
 	}
 }
 
-// notify requires mu.
+// The caller holds mu.
 func (c *Capture) notify() {
 	if c.changed != nil {
 		close(c.changed)
@@ -101,7 +100,6 @@ func (c *Capture) notify() {
 	}
 }
 
-// Close ends the output. It may be repeated.
 func (c *Capture) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +117,7 @@ func (c *Capture) Close() {
 	c.notify()
 }
 
-// Changed returns a channel that is closed at the next output or by Close. Call it before Next.
+// Changed returns a channel that is closed by the next output or by Close. Call Changed before Next.
 func (c *Capture) Changed() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,15 +132,15 @@ func (c *Capture) Changed() <-chan struct{} {
 	return c.changed
 }
 
-// Totals returns how many bytes each stream has, and whether that is all.
+// Totals returns the size of each stream so far, and whether the output has ended.
 func (c *Capture) Totals() (stdout, stderr int64, closed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.windows[tools.Stdout].total, c.windows[tools.Stderr].total, c.closed
 }
 
-// Text returns all of a stream up to limit bytes, else head and tail, together about limit bytes and at
-// most twice Keep, around a notice that says how to get the rest.
+// Text returns a stream up to limit bytes. A longer one is returned as head and tail, together about limit bytes and
+// at most twice Keep, around a notice that says how to get the rest.
 func (c *Capture) Text(s tools.Stream, limit int) (text []byte, truncated bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,7 +152,7 @@ func (c *Capture) Text(s tools.Stream, limit int) (text []byte, truncated bool) 
 	return append(append(head, notice...), tail...), true
 }
 
-// recorded says how to read what is recorded of a stream behind an offset.
+// recorded says how to read the recorded part of a stream after an offset.
 func (c *Capture) recorded(s tools.Stream, offset int) string {
 	kept := c.spool.sizes[tools.Stdout] + c.spool.sizes[tools.Stderr]
 	if s != tools.Combined {
@@ -170,8 +168,9 @@ func (c *Capture) recorded(s tools.Stream, offset int) string {
 	return "they are not kept"
 }
 
-// Next reads live output into buf: the bytes at offset, or the oldest later ones, from from. It does
-// not cut a character whose rest may come. No bytes: there are none yet or, after Close, none any more.
+// Next reads live output into buf from offset or, if that is dropped, from the oldest later byte; from is where p
+// begins. It does not split a character whose rest may follow. p is empty if there are no bytes yet or, after Close,
+// no more.
 func (c *Capture) Next(s tools.Stream, offset int64, buf []byte) (p []byte, from int64) {
 	p, from, rest, closed := c.read(s, offset, buf)
 	if from > offset {
@@ -181,21 +180,21 @@ func (c *Capture) Next(s tools.Stream, offset int64, buf []byte) (p []byte, from
 	n := unfinished(p)
 	isCut := rest > 0 && n == len(p)
 	if isCut || rest == 0 && closed {
-		return p, from // its rest will not come
+		return p, from // its rest will not follow
 	}
 	return p[:len(p)-n], from
 }
 
-// Turn returns which stream continues Combined after the first bytes of each, and its length; 0:
-// none yet.
+// Turn returns which stream has the next bytes of Combined after the given bytes of each, and how many. n is 0 if
+// there are none yet.
 func (c *Capture) Turn(after [2]int64) (s tools.Stream, n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.turns.next(after)
 }
 
-// ReadAt returns at most most bytes at offset or the oldest later ones, which start at from; eof
-// reports that nothing will follow.
+// ReadAt returns up to most bytes from offset or, if that is dropped, from the oldest later byte; from is where p
+// begins. eof means that nothing will follow.
 func (c *Capture) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64, eof bool) {
 	left := c.total(s) - max(offset, 0)
 	p, from, rest, closed := c.read(s, offset, make([]byte, max(0, min(left, int64(most)))))
@@ -208,7 +207,7 @@ func (c *Capture) total(s tools.Stream) int64 {
 	return c.windows[s].total
 }
 
-// read joins in buf the bytes in memory and in files. rest counts the stream's bytes after those read.
+// read joins bytes from memory and files in buf. rest is the number of bytes in the stream after them.
 func (c *Capture) read(s tools.Stream, offset int64, buf []byte) (p []byte, from, rest int64, closed bool) {
 	from, p = max(offset, 0), buf[:0]
 	for len(p) < len(buf) {
@@ -216,7 +215,7 @@ func (c *Capture) read(s tools.Stream, offset int64, buf []byte) (p []byte, from
 		var oldest int64
 		p, oldest = c.kept(p, s, at, len(buf)-had)
 		if len(p) == had && oldest > at {
-			// The files are read without the lock, so that the writer never waits.
+			// Files are read without the lock, so that the writer does not wait.
 			p = (&Spool{dir: c.dir}).read(p, s, at, int(min(oldest-at, int64(len(buf)-had))))
 		}
 		if len(p) > had {
@@ -232,8 +231,8 @@ func (c *Capture) read(s tools.Stream, offset int64, buf []byte) (p []byte, from
 	return p, from, c.windows[s].total - from - int64(len(p)), c.closed
 }
 
-// kept appends to p the bytes in memory at an offset, or returns the oldest later offset in memory:
-// earlier bytes may be in the files.
+// kept appends to p the bytes at an offset that are in memory. If there are none, oldest is the next offset in memory;
+// bytes before it may be in files.
 func (c *Capture) kept(p []byte, s tools.Stream, at int64, most int) (more []byte, oldest int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

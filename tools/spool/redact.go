@@ -8,39 +8,38 @@ import (
 
 const redacted = "[redacted]"
 
-// Redact replaces every secret by "[redacted]", also the start of one before a mark of omission.
+// Redact replaces every secret with "[redacted]", even the beginning of one before "…".
 func Redact(text string, secrets []string) string {
 	r := newRedactor(secrets)
 	return r.text(text)
 }
 
-// Replacer returns Redact with these secrets; nil if there are none.
+// Replacer returns a function that is Redact with these secrets, or nil if there are none.
 func Replacer(secrets []string) func(text string) string {
 	r := newRedactor(secrets)
 	if len(r.secrets) == 0 {
 		return nil
 	}
 	return func(text string) string {
-		r := r // a redactor has state
+		r := r // a copy, because a redactor has state
 		return r.text(text)
 	}
 }
 
-// redactor replaces secrets in one stream, also across writes.
+// redactor replaces the secrets in one stream, even if a secret is split across writes.
 type redactor struct {
 	secrets [][]byte // longest first
 	first   [256]bool
-	held    []byte // input that may begin a secret
+	held    []byte // input that may be the beginning of a secret
 }
 
-// alone is the length from which a line of a secret is itself redacted: tools print lines
-// separately.
+// alone is the length from which a line of a secret is redacted by itself, because tools print single lines.
 const alone = 16
 
 func newRedactor(secrets []string) redactor {
 	var r redactor
 	for _, s := range secrets {
-		s = strings.TrimRight(s, "\r\n") // YAML ends a block with one
+		s = strings.TrimRight(s, "\r\n") // a YAML block ends with one
 		for line := range strings.SplitSeq(s, "\n") {
 			line = strings.TrimSuffix(line, "\r")
 			if s != "" && (len(line) == len(s) || len(line) >= alone) {
@@ -62,7 +61,7 @@ func (r *redactor) add(secret string) {
 
 const (
 	omission = "…"
-	least    = 4 // minimum length of the start of a secret
+	least    = 4 // minimum length of the beginning of a secret
 )
 
 func (r *redactor) text(text string) string {
@@ -90,7 +89,7 @@ func (r *redactor) begun(text string) (most int) {
 	return most
 }
 
-// pass returns the redacted output after input p, perhaps p itself. last ends the input.
+// pass returns the redacted output for input p; it may be p itself. last marks the end of input.
 func (r *redactor) pass(p []byte, last bool) []byte {
 	if len(r.secrets) == 0 {
 		return p
@@ -123,8 +122,8 @@ func (r *redactor) pass(p []byte, last bool) []byte {
 	return out
 }
 
-// match returns the length of the longest secret at the start of p, as written there. partial: p may be the start of a
-// longer one.
+// match returns the length of the longest secret at the beginning of p, as written there. partial means that p may be
+// the beginning of a longer one.
 func (r *redactor) match(p []byte) (n int, partial bool) {
 	for _, s := range r.secrets {
 		end, cut := written(s, p)
@@ -136,11 +135,11 @@ func (r *redactor) match(p []byte) (n int, partial bool) {
 	return n, partial
 }
 
-// mostColour bounds the bytes of escape sequences within a secret.
+// mostColour limits the bytes of escape sequences within a secret.
 const mostColour = 256
 
-// written returns the length of a secret at the start of p, between whose bytes may be control sequences (ECMA-48,
-// 5.4): git grep colours what it found. cut: p ends within it.
+// written returns the length of a secret at the beginning of p. Control sequences (ECMA-48, 5.4) may be between its
+// bytes, because git grep colours matches. cut means that p ends within the secret.
 func written(secret, p []byte) (length int, cut bool) {
 	left := mostColour
 	for n := 0; n < len(secret); {
@@ -163,7 +162,7 @@ func written(secret, p []byte) (length int, cut bool) {
 	return length, false
 }
 
-// control returns the length of the control sequence at the start of p; 0 if there is none. whole: p has its end.
+// control returns the length of the control sequence at the beginning of p, or 0. whole means that p contains its end.
 func control(p []byte) (n int, whole bool) {
 	if p[0] != 0x1b || len(p) > 1 && p[1] != '[' {
 		return 0, false

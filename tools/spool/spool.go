@@ -15,31 +15,31 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// A spool is the directory of one call: the files "stdout" and "stderr", and "order", which has
-// their order as uvarints: twice the length of a run, plus one for stderr. After the last run stdout
-// comes first: order is written late, and at the end only if there are both streams.
+// A spool is the directory of one call. The files "stdout" and "stderr" have the streams. "order" has the order of
+// their runs as uvarints: twice the length, plus one for stderr. After the last run the rest of stdout comes first:
+// order is written late, and at the end only if both streams exist.
 
-const orderFile = 2 // of fileNames
+const orderFile = 2 // index in fileNames
 
-// fileNames are the files of a spool: the streams first.
+// fileNames are the names of the files, first the streams.
 var fileNames = [3]string{tools.Stdout.String(), tools.Stderr.String(), "order"}
 
-// spoolWriter stops at the first error and at the limit, so that the files contain the beginning.
+// spoolWriter stops at the limit and at the first error, so the files have the beginning of the output.
 type spoolWriter struct {
 	dir     string
-	left    int64 // until the limit
+	left    int64 // remaining bytes
 	stopped bool
-	files   [3]*os.File // by fileNames
+	files   [3]*os.File // in the order of fileNames
 	sums    [3]digest
 	sizes   [2]int64
-	passed  [2]int64 // of each stream, recorded or not
+	passed  [2]int64 // size of each stream, recorded or not
 
-	order []byte       // not written yet
-	last  tools.Stream // of the current run
+	order []byte       // not yet written
+	last  tools.Stream // stream of the current run
 	run   int64
 }
 
-// write appends p with found masked, also what of found is in bytes written before.
+// write appends p with found masked. It also masks bytes of found that were written earlier.
 func (w *spoolWriter) write(s tools.Stream, p []byte, found []redact.Span) {
 	if len(found) > 0 && !w.stopped {
 		p = bytes.Clone(p)
@@ -64,11 +64,11 @@ func (w *spoolWriter) write(s tools.Stream, p []byte, found []redact.Span) {
 		return
 	}
 	w.left -= int64(len(p))
-	w.stopped = w.stopped || w.left <= 0 // tryWrite may have stopped it
+	w.stopped = w.stopped || w.left <= 0 // tryWrite may have set stopped
 }
 
-// maskWritten masks recorded bytes from an offset: a secret may be recognised late, and after the limit
-// has cut it. If they cannot be masked, all of the record is removed.
+// maskWritten masks recorded bytes, because a secret may be recognized late and after the limit has cut it. If that
+// fails, the whole record is removed.
 func (w *spoolWriter) maskWritten(s tools.Stream, offset int64, mask []byte) {
 	mask = mask[:max(0, min(int64(len(mask)), w.sizes[s]-offset))]
 	if len(mask) == 0 {
@@ -76,7 +76,7 @@ func (w *spoolWriter) maskWritten(s tools.Stream, offset int64, mask []byte) {
 	}
 	if _, err := w.files[s].WriteAt(mask, offset); err != nil {
 		w.stopped, w.sums, w.sizes, w.order, w.run = true, [3]digest{}, [2]int64{}, nil, 0
-		_ = Remove(w.dir) // what stays has another sum, so it is not shown
+		_ = Remove(w.dir) // remaining files have another sum, so they are not shown
 		return
 	}
 	w.sums[s].mask(offset-w.sizes[s], mask)
@@ -95,7 +95,6 @@ func (w *spoolWriter) tryWrite(s tools.Stream, p []byte) error {
 	return err
 }
 
-// append writes to one of fileNames, which it creates.
 func (w *spoolWriter) append(file int, p []byte) (n int, err error) {
 	f := w.files[file]
 	if f == nil {
@@ -112,7 +111,7 @@ func (w *spoolWriter) append(file int, p []byte) (n int, err error) {
 	return n, err
 }
 
-// endRun encodes the current run and returns the length of the code.
+// endRun encodes the current run and returns the size of the code.
 func (w *spoolWriter) endRun() int {
 	before := len(w.order)
 	if w.run > 0 {
@@ -122,7 +121,6 @@ func (w *spoolWriter) endRun() int {
 	return len(w.order) - before
 }
 
-// flushOrder writes the order up to now. The current run continues as a new one.
 func (w *spoolWriter) flushOrder() {
 	w.endRun()
 	if len(w.order) == 0 {
@@ -135,7 +133,7 @@ func (w *spoolWriter) flushOrder() {
 }
 
 func (w *spoolWriter) close() {
-	if w.files[tools.Stdout] != nil && w.files[tools.Stderr] != nil { // otherwise there is no order
+	if w.files[tools.Stdout] != nil && w.files[tools.Stderr] != nil { // otherwise no order is needed
 		w.flushOrder()
 	}
 	w.stopped = true
@@ -147,10 +145,10 @@ func (w *spoolWriter) close() {
 	}
 }
 
-// Spool reads the recorded output of a call that has ended, for concurrent use. It need not be closed.
+// Spool reads the recorded output of an ended call. It is safe for concurrent use and need not be closed.
 type Spool struct{ dir string }
 
-// Open opens the directory of a Capture. If nothing was recorded, the error is fs.ErrNotExist.
+// Open opens the directory of a Capture. The error is fs.ErrNotExist if nothing was recorded.
 func Open(dir string) (*Spool, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, fmt.Errorf("cannot open recorded output: %w", err)
@@ -160,9 +158,9 @@ func Open(dir string) (*Spool, error) {
 
 var errNoFile = errors.New("it is no file of recorded output")
 
-const mostBytes = 64 << 30 // of a file that is read; what can be configured is far less
+const mostBytes = 64 << 30 // maximum size of a file; the configurable limit is far lower
 
-// openFile opens a regular file. It waits for nothing and follows no link.
+// openFile opens a regular file. It does not block and does not follow links.
 func openFile(dir, name string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENXIO) {
@@ -181,7 +179,7 @@ func openFile(dir, name string) (*os.File, error) {
 	return f, nil
 }
 
-// Size returns how many bytes of a stream are recorded.
+// Size returns the recorded size of a stream.
 func (sp *Spool) Size(s tools.Stream) int64 {
 	if s == tools.Combined {
 		return sp.Size(tools.Stdout) + sp.Size(tools.Stderr)
@@ -193,13 +191,13 @@ func (sp *Spool) Size(s tools.Stream) int64 {
 	return info.Size()
 }
 
-// ReadAt returns at most most bytes of a stream at offset; eof reports that no more are recorded.
+// ReadAt returns up to most bytes of a stream from offset. eof means that no more bytes are recorded.
 func (sp *Spool) ReadAt(s tools.Stream, offset int64, most int) (p []byte, eof bool) {
 	p = sp.read(nil, s, max(offset, 0), most)
 	return p, len(p) < most
 }
 
-// read appends at most most bytes to p. An error counts as the end of the record.
+// read appends up to most bytes to p. An error counts as the end of the record.
 func (sp *Spool) read(p []byte, s tools.Stream, offset int64, most int) []byte {
 	if most <= 0 || sp.dir == "" {
 		return p
@@ -225,7 +223,7 @@ func appendFile(p []byte, f *os.File, offset int64, n int) []byte {
 	return p[:len(p)+n]
 }
 
-// readCombined walks the runs from the start: there may be millions, at a few nanoseconds each.
+// readCombined reads all runs from the beginning. There may be millions, at a few nanoseconds each.
 func (sp *Spool) readCombined(p []byte, offset int64, most int) []byte {
 	m := merger{offset: offset, most: len(p) + most, out: p}
 	for s := range m.files {
@@ -238,7 +236,7 @@ func (sp *Spool) readCombined(p []byte, offset int64, most int) []byte {
 		defer order.Close()
 		m.follow(bufio.NewReader(order))
 	}
-	for s, f := range m.files { // after the last run
+	for s, f := range m.files { // the rest after the last run
 		if f == nil {
 			continue
 		}
@@ -251,7 +249,7 @@ func (sp *Spool) readCombined(p []byte, offset int64, most int) []byte {
 
 type merger struct {
 	files  [2]*os.File
-	used   [2]int64 // bytes already passed
+	used   [2]int64 // bytes of each stream passed
 	offset int64    // bytes of Combined to skip
 	most   int      // final length of out
 	out    []byte

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// Info describes the recorded output of one call.
+// Info describes the recorded output of a call.
 type Info struct {
 	Name    string
 	Bytes   int64
 	Changed time.Time
 }
 
-// List lists the recorded output in dir, the latest first. dir need not exist.
+// List returns the recorded outputs in dir, latest first. dir need not exist.
 func List(dir string) ([]Info, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -55,8 +55,8 @@ func spoolInfo(dir, name string) Info {
 	return i
 }
 
-// Remove removes the recorded output of a call, atomically for readers: it renames it to a name of
-// no call, as leftovers of a crash have.
+// Remove removes the recorded output of a call. For readers this is atomic: it first renames the directory to a name
+// that no call has. A crash may leave that directory, which Remove also removes.
 func Remove(dir string) error {
 	gone := filepath.Join(filepath.Dir(dir), "-"+strings.TrimPrefix(filepath.Base(dir), "-"))
 	err := os.RemoveAll(gone)

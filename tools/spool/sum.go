@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// Sum returns the checksum of the files of a call; "" if their directory does not exist. A missing
-// file counts as empty, and what is no regular file as no file of a call.
+// Sum returns the checksum of a call's files, or "" if their directory does not exist. A missing file counts as empty.
+// Anything but a regular file makes the checksum invalid.
 func Sum(dir string) (string, error) {
 	var all [3]digest
 	for i, name := range fileNames {
@@ -31,22 +31,22 @@ func Sum(dir string) (string, error) {
 		}
 	}
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return "", nil // it may have been removed meanwhile
+		return "", nil // it may have been removed during reading
 	}
 	return total(all), nil
 }
 
-// Nothing returns the checksum of a call that has recorded nothing.
+// Nothing returns the checksum of a call without output.
 func Nothing() string { return total([3]digest{}) }
 
-// Sum returns the checksum of the files, after Close; "" if there can be none.
+// Sum returns the checksum of the files after Close, or "" if there are none.
 func (c *Capture) Sum() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.sum
 }
 
-// total takes the digests of the files in the order of fileNames.
+// total returns the checksum of digests in the order of fileNames.
 func total(files [3]digest) string {
 	all := sha256.New()
 	for _, d := range files {
@@ -55,13 +55,13 @@ func total(files [3]digest) string {
 	return string(all.Sum(nil))
 }
 
-// maskedLater is the largest distance from the end at which bytes may become part of a secret.
+// maskedLater is the maximum distance from the end of bytes that may still be masked.
 const maskedLater = 4 << 10
 
-// digest is the SHA-256 of a file whose end may still be overwritten.
+// digest is the SHA-256 of a file whose end may still change.
 type digest struct {
 	hash hash.Hash // nil before the first byte
-	end  []byte    // not hashed yet
+	end  []byte    // not yet hashed
 }
 
 func (d *digest) Write(p []byte) (int, error) {
@@ -76,7 +76,7 @@ func (d *digest) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// mask overwrites the end, from an offset before it.
+// mask overwrites bytes, beginning at offset before relative to the end, if they are not yet hashed.
 func (d *digest) mask(before int64, mask []byte) {
 	if from := int64(len(d.end)) + before; from >= 0 {
 		copy(d.end[from:], mask)

@@ -6,17 +6,17 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// mostTurns bounds the turns in memory. A reader further behind gets one stream after the other.
+// mostTurns limits the turns in memory. A reader further behind gets one stream after the other.
 const mostTurns = 4096
 
 type turns struct {
-	list   []turn   // oldest first; the last one grows
-	before [2]int64 // lengths before them
+	list   []turn   // oldest first; the last one is growing
+	before [2]int64 // sizes of the streams before them
 }
 
 type turn struct {
 	stream tools.Stream
-	end    [2]int64 // lengths after it
+	end    [2]int64 // sizes of the streams after it
 }
 
 func (t *turns) add(s tools.Stream, n int64) {
@@ -36,7 +36,7 @@ func (t *turns) add(s tools.Stream, n int64) {
 	t.list = append(t.list, now)
 }
 
-// places maps a range of a stream to Combined: from and to of the part in each turn.
+// places maps a range of a stream to Combined, as begin and end for each turn.
 func (t *turns) places(s tools.Stream, from, to int64) (parts [][2]int64) {
 	i := sort.Search(len(t.list), func(i int) bool { return t.list[i].end[s] > from })
 	before := t.before
@@ -54,7 +54,6 @@ func (t *turns) places(s tools.Stream, from, to int64) (parts [][2]int64) {
 	return parts
 }
 
-// next implements Capture.Turn.
 func (t *turns) next(after [2]int64) (s tools.Stream, n int64) {
 	i := sort.Search(len(t.list), func(i int) bool {
 		end := t.list[i].end

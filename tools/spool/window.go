@@ -8,10 +8,10 @@ import (
 )
 
 type window struct {
-	keep  int // of head, and of tail
+	keep  int // bytes of head, and of tail
 	head  []byte
-	tail  []byte // a ring once full
-	start int    // of the oldest byte in the full ring
+	tail  []byte // a ring buffer when full
+	start int    // oldest byte of the ring
 	total int64
 }
 
@@ -46,11 +46,10 @@ func (w *window) mask(offset int64, mask []byte) {
 
 func (w *window) oldest() int64 { return w.total - int64(len(w.tail)) }
 
-// whole reports whether nothing was dropped.
 func (w *window) whole() bool { return w.oldest() == int64(len(w.head)) }
 
-// appendAt appends to p at most n contiguous bytes from an offset: none if they were dropped or are to
-// come.
+// appendAt appends to p up to n contiguous bytes from an offset. There are none if these were dropped or do not exist
+// yet.
 func (w *window) appendAt(p []byte, offset int64, n int) []byte {
 	if offset < int64(len(w.head)) {
 		return append(p, w.head[offset:min(offset+int64(n), int64(len(w.head)))]...)
@@ -65,13 +64,13 @@ func (w *window) appendAt(p []byte, offset int64, n int) []byte {
 	return append(append(p, first...), w.tail[:n-len(first)]...)
 }
 
-// cut returns head and tail, cut between characters, with secrets masked that the cut splits.
+// cut returns head and tail, cut between characters. Secrets that the cut splits are masked.
 func (w *window) cut(limit int) (head, tail []byte, missing int64) {
 	if w.whole() && w.total <= int64(limit) {
 		head = w.appendAt(make([]byte, 0, w.total), 0, w.keep)
 		return w.appendAt(head, int64(len(w.head)), w.keep), nil, 0
 	}
-	half := min(limit/2, w.keep-w.keep/16) // to recognise secrets that are cut
+	half := min(limit/2, w.keep-w.keep/16) // leaves bytes to recognize a split secret
 	head = redact.Part(w.head, 0, half)
 	head = head[:len(head)-unfinished(head)]
 	rest := w.appendAt(nil, w.oldest(), w.keep)
@@ -83,7 +82,7 @@ func (w *window) cut(limit int) (head, tail []byte, missing int64) {
 	return head, tail, w.total - int64(len(head)) - int64(len(tail))
 }
 
-// unfinished counts the bytes of an incomplete character at the end of p; 0 if they cannot become valid.
+// unfinished returns the number of bytes of an incomplete character at the end of p, or 0 if they are invalid.
 func unfinished(p []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
 		if last := p[len(p)-n:]; utf8.RuneStart(last[0]) {
@@ -96,7 +95,7 @@ func unfinished(p []byte) int {
 	return 0
 }
 
-// continued counts the bytes at the start of p that continue a character.
+// continued returns the number of bytes at the beginning of p that continue a character.
 func continued(p []byte) int {
 	n := 0
 	for n < len(p) && n < utf8.UTFMax-1 && !utf8.RuneStart(p[n]) {

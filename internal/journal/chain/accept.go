@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Accept notes the log as it is, up to the first record that does not follow its predecessor; Open
-// then removes the rest of that segment. Segments that do not verify are set aside under other names,
-// which it returns. A person calls it after restoring a backup, for instance.
+// Accept notes the present end of the log: the last record before the first one that does not follow its predecessor.
+// Open then removes the rest of that segment. Accept renames segments that do not verify and returns their new names.
+// It is meant for a person who has restored a backup.
 func Accept(o Options) (last Mark, aside []string, err error) {
 	unlock, err := o.Dir.Lock(o.Wait)
 	if err != nil {
@@ -36,7 +36,7 @@ type accepting struct {
 	names  []string // set aside
 }
 
-// last sets aside what does not verify, and returns the last record of what does.
+// last sets aside segments that do not verify, and returns the last record of the others.
 func (a *accepting) last() (Mark, error) {
 	for {
 		list, err := segments(a.dir)
@@ -57,12 +57,11 @@ func (a *accepting) last() (Mark, error) {
 	}
 }
 
-// setAside removes the damage in a segment. Later segments stay only if they follow what is intact
-// in it.
+// setAside removes the damaged part of a segment. It keeps later segments only if they follow the intact part.
 func (a *accepting) setAside(w *walk, segment uint32) error {
 	if f, err := w.open(segment); err == nil {
 		_ = f.Close() // only opened
-	} else if !errors.Is(err, fs.ErrNotExist) { // it may be elsewhere
+	} else if !errors.Is(err, fs.ErrNotExist) { // it may be stored elsewhere
 		return fmt.Errorf("%w; put the file back, or remove what has its name, and run `toold audit accept` again", err)
 	}
 	partly := w.file != nil && w.last.Segment == segment
@@ -78,7 +77,6 @@ func (a *accepting) setAside(w *walk, segment uint32) error {
 	return a.rename(segment)
 }
 
-// rename sets aside segment and later ones, the last first.
 func (a *accepting) rename(segment uint32) error {
 	list, err := segmentsLeft(a.dir)
 	for _, n := range slices.Backward(list) {
@@ -100,7 +98,6 @@ func (a *accepting) follows(w *walk, segment uint32) bool {
 	return err == nil && before.Number == w.last.Number && before.Hash == w.last.Hash
 }
 
-// keep copies a segment of size bytes.
 func (a *accepting) keep(name string, size int64) error {
 	from, err := a.dir.Open(name)
 	if err != nil {
@@ -116,7 +113,7 @@ func (a *accepting) keep(name string, size int64) error {
 	return errors.Join(err, to.Sync(), to.Close())
 }
 
-// Accepted records, as a cut, what Accept has set aside.
+// Accepted records as a cut which files Accept has set aside.
 func (l *Log) Accepted(aside []string) error {
 	size, text := int64(0), "set aside by toold audit accept:"
 	for _, name := range aside {

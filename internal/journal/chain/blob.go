@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// A blob is a text too large for a record. Its file is named by its hash and the segment that
-// refers to it, and removed with the segment: blobs/ab/abcd….00000001.
+// A blob is a text too large for a record. Its file is named by its hash and the segment that refers to it,
+// blobs/ab/abcd….00000001, and is removed with that segment.
 const (
 	blobsName  = "blobs"
 	unfinished = ".new"
@@ -23,7 +23,7 @@ func blobName(h Hash, segment uint32) string {
 	return fmt.Sprintf("%x.%08d", h[:], segment)
 }
 
-// blobSegment returns the segment of a blob, also of an unfinished one, or 0 for another name.
+// blobSegment returns the segment in the name of a blob, even an unfinished one, or 0 for another name.
 func blobSegment(name string) uint32 {
 	hash, rest, _ := strings.Cut(strings.TrimSuffix(name, unfinished), ".")
 	if _, err := hex.DecodeString(hash); err != nil || len(hash) != hex.EncodedLen(len(Hash{})) {
@@ -40,8 +40,7 @@ func blobDir(dir Dir, first byte, create bool) (Dir, error) {
 	return all.Sub(hex.EncodeToString([]byte{first}), create)
 }
 
-// Blob stores a text beside the log for a record of this batch. It is on the disk when Blob
-// returns.
+// Blob stores a text outside the log, for a record of this batch, and syncs it.
 func (b *Batch) Blob(text []byte) (Hash, error) {
 	h := Hash(sha256.Sum256(text))
 	d, err := blobDir(b.dir, h[0], true)
@@ -126,7 +125,6 @@ func readBlob(d Dir, name string, h Hash, size int64) (text []byte, err error) {
 	return text, nil
 }
 
-// eachBlob calls do for each blob, and for each that was left unfinished.
 func eachBlob(dir Dir, do func(d Dir, name string, segment uint32) error) error {
 	all, err := dir.Sub(blobsName, false)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// Copy is a read-only copy of a log, for Verify, Salvage and ReadBlob. They call none of the
-// methods it lacks.
+// Copy is a read-only copy of a log for Verify, Salvage and ReadBlob, which need only the methods defined here.
 type Copy struct {
-	Dir      // nil
+	Dir      // nil; declares the other methods
 	Segments []uint32
 	// Read returns the concatenated records of a segment, or with text the blob of that hash. The
 	// error is fs.ErrNotExist if there is none.
@@ -50,7 +49,7 @@ func (c Copy) Open(name string) (File, error) {
 	return copyFile{text: bytes.NewReader(text)}, nil
 }
 
-// copyFile implements only the reading part of File, which is nil.
+// copyFile implements only the read methods of File; the embedded File is nil.
 type copyFile struct {
 	File
 	text *bytes.Reader
@@ -60,7 +59,7 @@ func (f copyFile) ReadAt(p []byte, offset int64) (int, error) { return f.text.Re
 func (f copyFile) Size() (int64, error)                       { return f.text.Size(), nil }
 func (f copyFile) Close() error                               { return nil }
 
-// Parse decodes a copied record, whatever precedes it.
+// Parse decodes a copied record without checking its predecessor.
 func Parse(segment uint32, offset int64, text []byte) (Record, error) {
 	r, end, err := recordAt(bytes.NewReader(text), Mark{Segment: segment}, int64(len(text)))
 	if err == nil && end < int64(len(text)) {

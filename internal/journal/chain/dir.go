@@ -10,28 +10,25 @@ import (
 	"time"
 )
 
-// Dir is a directory of files, as a log needs it.
+// Dir is a directory of files.
 type Dir interface {
 	io.Closer
-	// Open opens a file for reading and writing, or only for reading on a read-only file system. The
-	// error is fs.ErrNotExist if there is none.
+	// Open opens a file for reading and writing or, on a read-only file system, for reading. The error is
+	// fs.ErrNotExist if it is missing.
 	Open(name string) (File, error)
 	// Create is Open, but creates a missing file.
 	Create(name string) (File, error)
-	// Names returns the names of all files.
 	Names() ([]string, error)
-	// Rename renames a file; it replaces an existing one.
+	// Rename replaces an existing file.
 	Rename(from, to string) error
 	Remove(name string) error
-	// Sub opens a subdirectory. With create it creates and syncs a missing one; otherwise the error
-	// is fs.ErrNotExist.
+	// Sub opens a subdirectory. If it is missing, Sub creates and syncs it or, without create, returns fs.ErrNotExist.
 	Sub(name string, create bool) (Dir, error)
-	// Sync returns when the names of all files are on the disk.
+	// Sync makes the names of all files durable.
 	Sync() error
-	// Same reports whether the name of an open file still refers to it, and the size.
+	// Same reports whether the file's name still refers to this open file, and the present size under that name.
 	Same(f File) (size int64, same bool, err error)
-	// Lock excludes all other users of the directory until unlock. It fails with ErrBusy after
-	// wait.
+	// Lock excludes all other users of the directory until unlock. It returns ErrBusy after wait.
 	Lock(wait time.Duration) (unlock func(), err error)
 }
 
@@ -42,7 +39,7 @@ type File interface {
 	io.Closer
 	Size() (int64, error)
 	Truncate(size int64) error
-	// Sync returns when content and size are on the disk.
+	// Sync makes content and size durable.
 	Sync() error
 }
 
@@ -56,7 +53,7 @@ type directory struct {
 
 const lockName = "lock"
 
-// Directory opens a directory of the file system, creating it for its owner alone if missing.
+// Directory opens a directory of the file system. It creates a missing one with mode 0700.
 func Directory(path string) (Dir, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		parent := directory{path: filepath.Dir(path)}
@@ -67,7 +64,6 @@ func Directory(path string) (Dir, error) {
 	return &directory{path: path}, nil
 }
 
-// Close closes the lock file.
 func (d *directory) Close() error {
 	if d.lock == nil {
 		return nil
@@ -95,10 +91,11 @@ func (d *directory) open(name string, flags int) (File, error) {
 	return diskFile{f, info, readOnly}, nil
 }
 
-// errNoFile says that something else has the name of a file or directory, unlike fs.ErrNotExist.
+// errNoFile says that the name belongs to something else than a regular file or directory, while fs.ErrNotExist says
+// that the name is free.
 var errNoFile = errors.New("it is no regular file, or a link to none")
 
-// kindError returns errNoFile for an error of opening what is none.
+// kindError returns errNoFile for an error caused by the file type.
 func kindError(path string, err error) error {
 	for _, kind := range []error{syscall.EISDIR, syscall.ENOTDIR, syscall.ENXIO, syscall.ELOOP} {
 		if errors.Is(err, kind) {
@@ -111,8 +108,7 @@ func kindError(path string, err error) error {
 	return err
 }
 
-// openFile opens a file with flags or, on a read-only file system, only for reading. It does not wait
-// for the other end of a pipe.
+// openFile opens a file with flags or, on a read-only file system, only for reading. It does not block on a FIFO.
 func openFile(path string, flags int) (f *os.File, readOnly bool, err error) {
 	f, err = os.OpenFile(path, flags|syscall.O_NONBLOCK, 0o600)
 	if errors.Is(err, syscall.EROFS) {
@@ -123,7 +119,6 @@ func openFile(path string, flags int) (f *os.File, readOnly bool, err error) {
 	return f, false, err
 }
 
-// readOnly reports whether openFile opened f only for reading.
 func readOnly(f File) bool {
 	d, ok := f.(diskFile)
 	return ok && d.readOnly
@@ -179,7 +174,7 @@ func (d *directory) Same(f File) (size int64, same bool, err error) {
 	return now.Size(), os.SameFile(now, file.opened), nil
 }
 
-// Another process holds the lock while it writes some kilobytes.
+// Another process holds the lock only while it writes some kilobytes.
 const (
 	firstRetry = 20 * time.Microsecond
 	lastRetry  = 5 * time.Millisecond
@@ -207,7 +202,7 @@ func (d *directory) Lock(wait time.Duration) (unlock func(), err error) {
 
 type diskFile struct {
 	*os.File
-	opened fs.FileInfo // when the file was opened; see Same
+	opened fs.FileInfo // from the time of opening; see Same
 
 	readOnly bool
 }
@@ -229,7 +224,7 @@ func (f diskFile) WriteAt(p []byte, offset int64) (int, error) {
 
 func (f diskFile) Truncate(size int64) error { return bare(f.File.Truncate(size)) }
 
-// bare removes the path from an error, because not everyone may see it.
+// bare removes the path from an error, because not everyone who reads the error may see it.
 func bare(err error) error {
 	if err == nil {
 		return nil

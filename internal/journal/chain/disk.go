@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// disk syncs the log and notes its end. One sync serves all callers that waited for the turn.
+// disk syncs the log and notes its end. One sync serves all callers that waited for their turn.
 type disk struct {
 	written atomic.Pointer[Mark] // last record in the file
 	turn    chan struct{}        // capacity 1; guards the fields below
@@ -18,12 +18,11 @@ type disk struct {
 	measure func(time.Duration, error) // Options.Synced; may be nil
 }
 
-// sync is Log.Sync for a caller that has the turn.
 func (d *disk) sync(number uint64) error {
 	if d.synced >= number && !d.grown {
 		return nil
 	}
-	if readOnly(d.file) { // whoever wrote it syncs and notes it
+	if readOnly(d.file) { // the process that wrote it syncs and notes it
 		return nil
 	}
 	if d.failed != nil {
@@ -45,7 +44,7 @@ func (d *disk) sync(number uint64) error {
 	return nil
 }
 
-// resized makes the next sync bring the file size to the disk.
+// resized makes the next sync include the file size.
 func (d *disk) resized() {
 	d.turn <- struct{}{}
 	d.grown = true

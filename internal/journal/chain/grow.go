@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// catchUp reads what other processes have appended. The caller holds the lock.
+// catchUp reads the records that other processes have appended. The caller holds the lock.
 func (l *Log) catchUp() error {
 	for {
 		size, same, err := l.opt.Dir.Same(l.file)
@@ -35,7 +35,7 @@ func (l *Log) catchUp() error {
 	}
 }
 
-// Present fails unless the log is where it was opened.
+// Present returns ErrGone if the log was moved, removed or replaced since Open.
 func (l *Log) Present() error {
 	d := &l.disk
 	d.turn <- struct{}{}
@@ -47,13 +47,13 @@ func (l *Log) Present() error {
 	return err
 }
 
-// damage returns the error for what should follow the last record.
+// damage returns the error for an invalid or missing record after the last one.
 func (l *Log) damage(why string) error {
 	return &DamageError{Mark{Number: l.last.Number + 1, Segment: l.last.Segment, Offset: l.end}, why}
 }
 
-// readOn reads records that others appended to the segment and cuts off an incomplete one: the caller
-// holds the lock, so no one is writing.
+// readOn reads records that others appended to the segment, and cuts off an incomplete one. The caller holds the lock,
+// so no process is still writing that record.
 func (l *Log) readOn(size int64) error {
 	n, err := l.file.ReadAt(l.next[:], l.end)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -137,18 +137,16 @@ func (l *Log) goOn() (moved bool, err error) {
 	return true, nil
 }
 
-// ahead is how many zeros Extend writes. It writes them page by page, because writes into large
-// folios of the page cache are slower.
+// ahead is how many bytes of zeros Extend writes, page by page: writes into large folios of the page cache are slower.
 const (
 	ahead = 512 << 10
 	page  = 4 << 10
 )
 
-// Extend preallocates zeros behind the last record, up to the segment's limit: a sync is faster
-// when the file does not grow. It must not run concurrently with Update.
+// Extend preallocates zeros after the last record, up to the segment's limit, because a sync is faster when the file
+// does not grow. It must not run concurrently with Update.
 func (l *Log) Extend() error { return locked(l.opt.Dir, l.opt.Wait, l.extend) }
 
-// extend is Extend for a caller that holds the lock.
 func (l *Log) extend() error {
 	if err := l.catchUp(); err != nil {
 		return err
@@ -177,20 +175,20 @@ func (l *Log) extend() error {
 	return nil
 }
 
-// shorten removes the zeros behind the last record. The caller holds the lock.
+// shorten removes the zeros after the last record. The caller holds the lock.
 func (l *Log) shorten() error {
 	size, err := l.file.Size()
 	if err != nil || size <= l.end {
 		return err
 	}
 	err = l.file.Truncate(l.end)
-	l.disk.resized() // after it, as a sync before it would not make it durable
+	l.disk.resized() // after Truncate: an earlier sync would not make it durable
 	return err
 }
 
 // rotate begins the next segment. The caller holds the lock.
 func (l *Log) rotate() error {
-	if err := l.shorten(); err != nil { // a power cut may have left zeros
+	if err := l.shorten(); err != nil { // zeros may be left from before a power cut
 		return err
 	}
 	if err := l.Sync(l.last.Number); err != nil {
@@ -245,8 +243,8 @@ func (l *Log) change(f File, limit int64, last Mark, end int64) error {
 	return nil
 }
 
-// rewrite writes again what a segment has behind the note. If another process failed to sync it,
-// the kernel considers those pages clean, and the next sync would skip them.
+// rewrite writes the bytes after the noted record again. If another process failed to sync them, the kernel considers
+// the pages clean, and the next sync would skip them.
 func rewrite(f File, noted Mark, segment uint32, end int64) error {
 	from := int64(0)
 	if noted.Segment == segment {

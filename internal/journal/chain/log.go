@@ -1,16 +1,15 @@
-// Package chain is an append-only log in segment files. Each record contains the hash of the
-// previous one.
+// Package chain is an append-only log in segment files. Each record contains the hash of the previous one.
 //
-// Several processes may write one log. A writer locks the directory, reads what others have
-// appended, and appends its records with one write (Log.Update). Log.Sync brings the records of all
-// to the disk. Every later Open finds the synced records, or fails.
+// Several processes may write one log. A writer locks the directory, reads the records that others have appended, and
+// appends its own with one write (Log.Update). Log.Sync makes the records of all writers durable. Every later Open
+// finds the synced records, or fails.
 //
-// A note in another directory names the last synced record. Open refuses a log that is shorter than
-// its note or differs there. It cuts off incomplete data behind the note and records that. Zeros
-// may follow the last record (Log.Extend): the log ends where a record would begin with zeros only.
+// A note in another directory names the last synced record. Open refuses a log that is shorter than its note or
+// differs there. It cuts off incomplete data after the note and records the cut. Zeros may follow the last record
+// (Log.Extend): the log ends where only zeros follow.
 //
-// Blobs are files beside the log for large texts, named by their hashes. The oldest segments can be
-// removed with their blobs; a record then says where the log may begin.
+// Blobs are files outside the log for large texts, named by their hashes. The oldest segments can be removed with
+// their blobs; a record then says where the log may begin.
 //
 // The package does not interpret bodies and does not retry failures.
 package chain
@@ -43,19 +42,19 @@ func (e *DamageError) Error() string {
 // Options configure a Log.
 type Options struct {
 	Dir   Dir
-	Notes Dir    // directory of the note; nil, for Verify only, to use Noted
+	Notes Dir    // directory of the note; nil, for Verify only: use Noted
 	Note  string // name of its file
 	Noted Mark
 	// SegmentBytes is the size at which the next segment begins, fixed when a segment is created.
 	SegmentBytes int64
 	Wait         time.Duration // for the lock
-	// From is a record the caller has seen: Open reads only what follows. The error is ErrNoMark if
-	// the log does not have it.
+	// From is a record that the caller has seen: Open reads only later ones. The error is ErrNoMark if the log does
+	// not have it.
 	From Mark
-	// Begins is the first segment that the log must have if From is set; 0 means 1. Otherwise the
-	// error is ErrNoMark.
+	// Begins is the first segment that the log must have if From is set; 0 means 1. Open returns ErrNoMark if it is
+	// missing.
 	Begins uint32
-	// Seen receives each record that this Log did not append, in order. Its error fails the reader.
+	// Seen receives in order each record that this Log did not append. An error of Seen ends reading.
 	Seen func(Record) error
 	// Own receives the log's own records during Verify; may be nil.
 	Own func(Record)
@@ -70,7 +69,7 @@ type Log struct {
 	file  File // current segment
 	limit int64
 	last  Mark
-	end   int64  // offset behind last
+	end   int64  // offset after last
 	text  []byte // buffer for the next batch
 	disk  disk
 
@@ -79,8 +78,8 @@ type Log struct {
 	next     [bodyAt]byte // buffer of readOn
 }
 
-// Open opens a log, creating it if missing, and passes its records to Seen. The error is a
-// *DamageError if a noted record is missing.
+// Open opens a log, creates it if it is missing, and passes its records to Seen. The error is a *DamageError if a
+// noted record is missing.
 func Open(o Options) (l *Log, err error) {
 	unlock, err := o.Dir.Lock(o.Wait)
 	if err != nil {
@@ -126,7 +125,7 @@ func (l *Log) open() error {
 	if w.file != nil {
 		l.id, l.limit = w.header.id, w.header.limit
 		l.adopt(w.file, w.last, w.end)
-		if readOnly(w.file) { // what is behind the last record stays
+		if readOnly(w.file) { // data after the last record remains
 			return nil
 		}
 		err = rewrite(w.file, noted, w.last.Segment, w.end)
@@ -140,13 +139,13 @@ func (l *Log) open() error {
 	if err != nil {
 		return err
 	}
-	if err = l.opt.Dir.Sync(); err != nil { // the creator of a segment may have died before syncing
+	if err = l.opt.Dir.Sync(); err != nil { // the process that created a segment may have died before syncing
 		return err
 	}
 	return l.repair()
 }
 
-// repair writes the note again if a power cut has torn a slot.
+// repair rewrites the note if a power cut has damaged one of its slots.
 func (l *Log) repair() error {
 	_, err := l.disk.note.read(true)
 	var torn *DamageError
@@ -159,20 +158,18 @@ func (l *Log) repair() error {
 	return l.disk.note.settle(l.last)
 }
 
-// ID returns the random name of the log.
+// ID returns the random identifier of the log.
 func (l *Log) ID() ID { return l.id }
 
 // Last returns the last record. It may be called at any time.
 func (l *Log) Last() Mark { return *l.disk.written.Load() }
 
-// Update reads what others have appended and then lets do append records, which are written
-// together or, after an error, not at all. ErrUnsure says that it is unknown whether they were
-// written; they may reach Seen later.
+// Update reads what others have appended and then calls do, which appends records. They are written together or, after
+// an error, not at all. After ErrUnsure it is unknown whether they were written, and they may reach Seen later.
 func (l *Log) Update(do func(*Batch) error) error {
 	return locked(l.opt.Dir, l.opt.Wait, func() error { return l.update(do) })
 }
 
-// locked calls do with the lock of a directory.
 func locked(dir Dir, wait time.Duration, do func() error) error {
 	unlock, err := dir.Lock(wait)
 	if err != nil {
@@ -182,7 +179,6 @@ func locked(dir Dir, wait time.Duration, do func() error) error {
 	return do()
 }
 
-// update is Update for a caller that holds the lock.
 func (l *Log) update(do func(*Batch) error) error {
 	if err := l.catchUp(); err != nil {
 		return err
@@ -233,19 +229,19 @@ type Batch struct {
 	beside int64 // bytes of blobs
 }
 
-// Bytes returns how much the batch adds, blobs included.
+// Bytes returns the size of the batch, including its blobs.
 func (b *Batch) Bytes() int64 { return int64(len(b.text)) + b.beside }
 
-// Time returns the time of its records.
+// Time returns the time that the next records get.
 func (b *Batch) Time() time.Time { return b.now }
 
 // Last returns the record that the next one follows.
 func (b *Batch) Last() Mark { return b.last }
 
-// SetTime sets the time of the following records, for records that were made elsewhere before.
+// SetTime sets the time of the following records, for records first made elsewhere.
 func (b *Batch) SetTime(at time.Time) { b.now = at }
 
-// Append adds a record. kind is none of the log's own (KindSegment, KindRemoved, KindCut).
+// Append adds a record. kind must not be one of the log's own (KindSegment, KindRemoved, KindCut).
 func (b *Batch) Append(kind byte, body []byte) (Mark, error) {
 	if len(body) > MaxBody {
 		return Mark{}, fmt.Errorf("a record of %d bytes is too large for the log: at most %d", len(body), MaxBody)
@@ -257,7 +253,7 @@ func (b *Batch) Append(kind byte, body []byte) (Mark, error) {
 	return m, nil
 }
 
-// CatchUp passes what others have appended to Seen, or returns ErrBusy after wait. It must not run
+// CatchUp passes to Seen the records that others have appended, or returns ErrBusy after wait. It must not run
 // concurrently with Update.
 func (l *Log) CatchUp(wait time.Duration) error {
 	return locked(l.opt.Dir, wait, l.catchUp)
@@ -269,13 +265,13 @@ func (l *Log) WaitFor(most time.Duration) { l.opt.Wait = most }
 // Begin sets the size of later segments. It must not run concurrently with Update.
 func (l *Log) Begin(segmentBytes int64) { l.opt.SegmentBytes = segmentBytes }
 
-// Read passes the records behind after, up to to, to seen; the zero Mark precedes the first. The
-// error is ErrNoMark if the log does not have after.
+// Read passes to seen the records after the record after, up to and including to. The zero Mark precedes the first
+// record. The error is ErrNoMark if the log does not have after.
 func Read(dir Dir, after, to Mark, seen func(Record) error) error {
 	return read(after, walk{dir: dir, noted: to, seen: seen, stop: to.Number})
 }
 
-// Copy is Read including the log's own records, so it passes on the whole log.
+// Copy is Read, but includes the log's own records, so that seen receives the whole log.
 func (l *Log) Copy(after, to Mark, seen func(Record) error) error {
 	return read(after, walk{dir: l.opt.Dir, noted: to, seen: seen, stop: to.Number, whole: true})
 }
@@ -298,15 +294,15 @@ func read(after Mark, w walk) error {
 	return w.from(list, after)
 }
 
-// Sync returns when the records up to number are on the disk and noted. After a failure it always
-// fails, because the kernel reports a lost write only once (fsync(2), EIO).
+// Sync makes the records up to number durable and notes the last one. After one failure it always fails, because the
+// kernel reports a lost write only once (fsync(2), EIO).
 func (l *Log) Sync(number uint64) error {
 	l.disk.turn <- struct{}{}
 	defer func() { <-l.disk.turn }()
 	return l.disk.sync(number)
 }
 
-// Failure returns why syncing fails; nil while it works.
+// Failure returns the error of a failed sync, or nil.
 func (l *Log) Failure() error {
 	l.disk.turn <- struct{}{}
 	defer func() { <-l.disk.turn }()
@@ -316,7 +312,7 @@ func (l *Log) Failure() error {
 // Close syncs and closes the log.
 func (l *Log) Close() error {
 	if l.extended {
-		_ = locked(l.opt.Dir, l.opt.Wait, func() error { // zeros that stay do no harm
+		_ = locked(l.opt.Dir, l.opt.Wait, func() error { // remaining zeros do no harm
 			if err := l.catchUp(); err != nil {
 				return err
 			}

@@ -12,8 +12,8 @@ import (
 	"strconv"
 )
 
-// note is the file that names the last synced record, in two slots, so that a power cut tears at
-// most one. firm is written only after latest is synced.
+// note is the file that names the last synced record. It has two slots, so that a power cut damages at most one: firm
+// is written only after latest is synced.
 type note struct{ file File }
 
 const (
@@ -23,7 +23,7 @@ const (
 	slotSize = 512 // padded with zeros
 )
 
-// openNote opens the note. For an empty log it creates one that notes no record.
+// openNote opens the note. For an empty log it creates one that names no record.
 func openNote(o Options, empty bool) (n note, err error) {
 	n.file, err = o.Notes.Open(o.Note)
 	switch {
@@ -46,13 +46,13 @@ func openNote(o Options, empty bool) (n note, err error) {
 }
 
 func (n note) write(at int64, m Mark) error {
-	if _, err := n.file.WriteAt(noteText(m)[:slotSize], at); err != nil { // zeros follow
+	if _, err := n.file.WriteAt(noteText(m)[:slotSize], at); err != nil { // the rest of the slot is zeros
 		return fmt.Errorf("cannot note the end of the log: %w", err)
 	}
 	return nil
 }
 
-// settle writes m, which is on the disk, into both slots and syncs each.
+// settle writes m into both slots and syncs each. m must be durable already.
 func (n note) settle(m Mark) error {
 	for _, at := range []int64{latest, firm} {
 		if err := n.write(at, m); err != nil {
@@ -65,7 +65,7 @@ func (n note) settle(m Mark) error {
 	return nil
 }
 
-// read returns the later intact slot. With strict, a torn slot is damage.
+// read returns the mark of the later intact slot. If strict is set, a damaged slot is an error.
 func (n note) read(strict bool) (Mark, error) {
 	a, err := n.slot(latest)
 	if err != nil {
@@ -106,7 +106,7 @@ func (n note) slot(at int64) (slot, error) {
 	return slot{m, len(text) > 0, whole}, nil
 }
 
-// noteText has a constant length, so that it can be overwritten in place.
+// noteText returns a text of constant length, so that a note can be overwritten in place.
 func noteText(m Mark) []byte {
 	text := append(padded(make([]byte, 0, slotSize), m.Number, 20), ' ')
 	text = append(padded(text, uint64(m.Segment), 8), ' ')
@@ -116,7 +116,6 @@ func noteText(m Mark) []byte {
 	return append(hex.AppendEncode(append(text, ' '), sum), '\n')
 }
 
-// padded appends n with leading zeros.
 func padded(p []byte, n uint64, digits int) []byte {
 	s := strconv.FormatUint(n, 10)
 	return append(append(p, "00000000000000000000"[:max(0, digits-len(s))]...), s...)

@@ -9,26 +9,25 @@ import (
 	"time"
 )
 
-// Reader reads single records by position, for one goroutine. It does not verify the chain.
+// Reader reads single records by position. It is not safe for concurrent use, and does not verify the chain.
 type Reader struct {
 	dir   Dir
 	files map[uint32]File
 	lent  uint32
 }
 
-// NewReader returns a Reader that the caller closes.
+// NewReader returns a Reader. The caller closes it.
 func NewReader(dir Dir) *Reader { return &Reader{dir: dir, files: map[uint32]File{}} }
 
-// Lend makes it read a segment from an open file, which Close leaves open.
+// Lend makes the Reader use an open file for a segment. Close does not close that file.
 func (r *Reader) Lend(segment uint32, f File) { r.lent, r.files[segment] = segment, f }
 
-// Close closes the files.
 func (r *Reader) Close() {
 	r.forget()
 	clear(r.files)
 }
 
-const keptOpen = 8 // files that a Reader keeps open, about
+const keptOpen = 8 // approximate maximum of files that a Reader keeps open
 
 func (r *Reader) forget() {
 	for n, f := range r.files {
@@ -41,8 +40,8 @@ func (r *Reader) forget() {
 
 const guess = 2 << 10 // most records are no longer
 
-// Record returns the record at an offset, without its hash. The error is ErrNoMark if the segment
-// was removed, and another one if no intact record is there.
+// Record returns the record at an offset, without its hash. The error is ErrNoMark if the segment was removed. Any
+// other error means that no intact record could be read.
 func (r *Reader) Record(segment uint32, offset int64) (Record, error) {
 	f, err := r.open(segment)
 	if err != nil {
@@ -70,8 +69,8 @@ func (r *Reader) Record(segment uint32, offset int64) (Record, error) {
 	return rec, nil
 }
 
-// Each passes the records of a segment to seen, from an offset up to the number to. Records are
-// valid until seen returns. seen must not use the Reader.
+// Each passes to seen the records of a segment from an offset up to number to. A record is valid until seen returns.
+// seen must not use the Reader.
 func (r *Reader) Each(segment uint32, offset int64, to uint64, seen func(Record) error) error {
 	f, err := r.open(segment)
 	if err != nil {
@@ -110,7 +109,7 @@ func (r *Reader) Each(segment uint32, offset int64, to uint64, seen func(Record)
 	return nil
 }
 
-// loose decodes the record at the beginning of p and returns its size, which may exceed p.
+// loose decodes the record at the beginning of p without checking its predecessor. The returned size may exceed p.
 func loose(p []byte, segment uint32, offset int64) (Record, int64, error) {
 	size := bodyAt + int64(binary.BigEndian.Uint32(p))
 	if size > bodyAt+MaxBody {
@@ -162,8 +161,8 @@ func OpenSegment(dir Dir, segment uint32) (File, error) {
 	return f, nil
 }
 
-// Identify returns the name of the log in dir and its first segment; zero if no segment can be
-// read.
+// Identify returns the ID of the log in dir, zero if no segment header can be read, and the number of its first
+// segment, 0 if there is none.
 func Identify(dir Dir) (id ID, first uint32, err error) {
 	list, err := segmentsLeft(dir)
 	if err != nil || len(list) == 0 {

@@ -81,18 +81,17 @@ func checksum(text []byte) uint32 {
 
 type scanner struct {
 	in *bufio.Reader
-	to int64 // no record begins here or later
-	at Mark  // last record, but with the offset of the next
+	to int64 // no record begins at or after this offset
+	at Mark  // the last record, but with the offset of the next one
 }
 
-// scan reads the records after after, beginning at after.Offset and before to.
+// scan reads the records after the record after, from after.Offset up to offset to.
 func scan(file io.ReaderAt, after Mark, to int64) *scanner {
 	in := io.NewSectionReader(file, after.Offset, math.MaxInt64-after.Offset)
 	return &scanner{bufio.NewReaderSize(in, int(min(max(to-after.Offset, bodyAt), 64<<10))), to, after}
 }
 
-// next returns io.EOF after the last record, errBroken or errChain for an invalid one, or a read
-// error.
+// next returns io.EOF after the last record, and errBroken or errChain for an invalid one.
 func (s *scanner) next() (Record, error) {
 	if s.at.Offset >= s.to {
 		return Record{}, io.EOF
@@ -126,10 +125,10 @@ func (s *scanner) next() (Record, error) {
 	return r, nil
 }
 
-// blank reports whether p is zeros only, with which no record begins; see Log.Extend.
+// blank reports whether p contains only zeros. No record begins like that; see Log.Extend.
 func blank(p []byte) bool { return len(bytes.TrimLeft(p, "\x00")) == 0 }
 
-// written returns where the trailing zeros of a file begin. They may belong to a record.
+// written returns the offset of the trailing zeros of a file. The first of them may belong to a record.
 func written(f io.ReaderAt, size int64) (int64, error) {
 	p := make([]byte, min(size, 64<<10))
 	zeros := make([]byte, len(p))
@@ -146,7 +145,7 @@ func written(f io.ReaderAt, size int64) (int64, error) {
 	return 0, nil
 }
 
-// shorter maps the end of a file to errBroken: it was shorter than its records say.
+// shorter maps end of file to errBroken: the file is shorter than its records say.
 func shorter(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errBroken

@@ -11,10 +11,10 @@ import (
 type Segment struct {
 	Number uint32
 	Bytes  int64     // including blobs
-	Begun  time.Time // time of the first record
+	Begun  time.Time // of the first record
 }
 
-// Segments lists the segments, oldest first. It may run at any time.
+// Segments lists the segments, oldest first. It is safe for concurrent use.
 func (l *Log) Segments() ([]Segment, error) {
 	numbers, err := segments(l.opt.Dir)
 	if err != nil {
@@ -60,8 +60,8 @@ func (l *Log) header(n uint32) (first Record, size int64, err error) {
 	return first, size, err
 }
 
-// removal is where a log may begin: a segment and the record before it. A KindRemoved record lists
-// one for each removed segment, because a crash may leave some of them.
+// removal says where a log may begin: a segment and the record before it. A KindRemoved record lists every removed
+// segment, because a crash may leave some of them.
 type removal struct {
 	segment uint32
 	before  Mark // Number and Hash
@@ -85,8 +85,8 @@ func (r removal) allows(body []byte) bool {
 	return false
 }
 
-// Remove removes the oldest segments and their blobs. choose returns the first segment that stays,
-// and may append records if any go. The last segment always stays.
+// Remove removes the oldest segments and their blobs. choose returns the first segment to keep, and may append records
+// if any are removed. The last segment is always kept.
 func (l *Log) Remove(choose func(b *Batch, first, last uint32) (stays uint32, err error)) error {
 	return locked(l.opt.Dir, l.opt.Wait, func() error { return l.remove(choose) })
 }
@@ -110,7 +110,7 @@ func (l *Log) remove(choose func(b *Batch, first, last uint32) (stays uint32, er
 		if err := l.opt.Dir.Remove(segmentName(n)); err != nil {
 			return fmt.Errorf("cannot remove a segment of the log: %w", err)
 		}
-		if err := l.opt.Dir.Sync(); err != nil { // oldest first, on the disk too
+		if err := l.opt.Dir.Sync(); err != nil { // so that a crash also leaves the newer ones
 			return err
 		}
 	}
@@ -150,9 +150,9 @@ func (l *Log) removable(b *Batch, choose func(b *Batch, first, last uint32) (uin
 	return list[:stays-first], err
 }
 
-const cutKept = 1 << 20 // bytes of a cut that its record keeps
+const cutKept = 1 << 20 // maximum number of cut bytes in a record
 
-// cutOff removes and records what is behind the last record; on a full disk it does not record it.
+// cutOff removes the data after the last record and records it, unless the disk is full.
 func (l *Log) cutOff(size int64) error {
 	rest := make([]byte, min(size-l.end, cutKept))
 	n, _ := l.file.ReadAt(rest, l.end)
@@ -169,13 +169,13 @@ func (l *Log) cutOff(size int64) error {
 
 // Cut is incomplete data that Open removed from the end of the log after a crash.
 type Cut struct {
-	Number uint64 // of the record that says so
+	Number uint64 // of the record that describes the cut
 	Time   time.Time
 	Bytes  int64
 	Text   []byte // first bytes
 }
 
-// Cut returns what a KindCut record describes; of another record, a Cut of no bytes.
+// Cut returns what a KindCut record describes. For another record it returns the zero Cut.
 func (r Record) Cut() Cut {
 	if r.Kind != KindCut || len(r.Body) < 8 {
 		return Cut{}

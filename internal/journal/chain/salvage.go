@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Salvage passes on the damaged record at from and whatever records follow, unverified.
+// Salvage passes to seen the damaged record at from and all later records, unverified.
 func Salvage(dir Dir, from Mark, seen func(Record)) error {
 	list, err := segmentsLeft(dir)
 	if err != nil {
@@ -32,7 +32,7 @@ func Salvage(dir Dir, from Mark, seen func(Record)) error {
 	return nil
 }
 
-const window = 2 * (bodyAt + MaxBody) // bytes read at once
+const window = 2 * (bodyAt + MaxBody) // bytes in memory
 
 func salvageFile(f File, from Mark, seen func(Record)) error {
 	all, err := f.Size()
@@ -52,7 +52,7 @@ func salvageFile(f File, from Mark, seen func(Record)) error {
 		}
 		used := len(text)
 		if from.Offset+int64(used) < size {
-			used -= bodyAt + MaxBody // a record that begins before is whole
+			used -= bodyAt + MaxBody // any record that begins before this is whole
 		}
 		used, broken = salvage(text, used, from, broken, seen)
 		from.Offset += int64(used)
@@ -60,8 +60,8 @@ func salvageFile(f File, from Mark, seen func(Record)) error {
 	return nil
 }
 
-// salvage passes on what begins before to, unless it continues a broken record. It returns where the
-// rest begins, and whether that is broken.
+// salvage passes to seen the records that begin before to, but not the rest of a broken one. It returns the offset of
+// the remaining text, and whether that continues a broken record.
 func salvage(text []byte, to int, from Mark, broken bool, seen func(Record)) (int, bool) {
 	at := 0
 	for at < to {
@@ -81,7 +81,7 @@ func salvage(text []byte, to int, from Mark, broken bool, seen func(Record)) (in
 	return at, broken
 }
 
-// recordSize returns the size of an intact record whose number is at least least, or 0.
+// recordSize returns the size of an intact record numbered least or higher, or 0.
 func recordSize(p []byte, least uint64) int {
 	if len(p) < bodyAt {
 		return 0

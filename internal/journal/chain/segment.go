@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Kinds of the log's own records, which Seen does not get.
+// Kinds of the log's own records. Seen does not receive them.
 const (
 	KindSegment = 0   // first record of a segment
 	KindRemoved = 255 // segments were removed; see removal
@@ -20,7 +20,7 @@ const (
 
 func own(kind byte) bool { return kind == KindSegment || kind >= KindCut }
 
-// ID is the random name of a log.
+// ID is the random identifier of a log.
 type ID [16]byte
 
 type segmentHeader struct {
@@ -57,7 +57,7 @@ func decodeSegment(r Record) (h segmentHeader, err error) {
 	return h, nil
 }
 
-// begin reads the first record of a segment of size bytes that follows before; s reads the rest.
+// begin reads the first record of a segment of size bytes. It must follow before. s reads the others.
 func begin(file io.ReaderAt, segment uint32, before Mark, size int64) (h segmentHeader, first Record, s *scanner, err error) {
 	s = scan(file, Mark{Number: before.Number, Segment: segment, Hash: before.Hash}, size)
 	first, err = s.next()
@@ -77,7 +77,7 @@ const suffix = ".log"
 
 func segmentName(n uint32) string { return fmt.Sprintf("%08d", n) + suffix }
 
-// segmentNumber returns the number of a segment's file, or 0 for another name.
+// segmentNumber returns the number in the file name of a segment, or 0 for another name.
 func segmentNumber(name string) uint32 {
 	digits, is := strings.CutSuffix(name, suffix)
 	n, err := strconv.ParseUint(digits, 10, 32)

@@ -13,20 +13,20 @@ type walk struct {
 	dir   Dir
 	noted Mark // must be in the log
 	seen  func(Record) error
-	upTo  int64        // the last segment ends before this offset; 0 = unknown
+	upTo  int64        // end of the records in the last segment; 0 = unknown
 	stop  uint64       // number of the last record to read; 0 = none
 	own   func(Record) // receives the log's own records; may be nil
 	whole bool         // seen receives them too
-	base  removal      // where a log without its first segments begins
+	base  removal      // first segment of a log whose beginning was removed
 
 	header segmentHeader
 	file   File  // current segment; nil before the first
 	last   Mark  // last record
-	end    int64 // offset behind last
+	end    int64 // offset after last
 	size   int64
 }
 
-// all reads the listed segments. Only the last may have an incomplete end, behind the note. A last
+// all reads the listed segments. Only the last one may end incompletely, and only after the noted record. A last
 // segment without a complete first record is ignored.
 func (w *walk) all(list []uint32) error {
 	if w.file == nil && len(list) > 0 && list[0] > 1 {
@@ -54,7 +54,7 @@ func (w *walk) all(list []uint32) error {
 	return nil
 }
 
-// from is all, beginning behind a record. The note may be of that, an earlier or a later record.
+// from is all, but begins after a record. The noted record may be that one, an earlier or a later one.
 func (w *walk) from(list []uint32, after Mark) error {
 	i, found := slices.BinarySearch(list, after.Segment)
 	if !found {
@@ -86,7 +86,6 @@ func (w *walk) from(list []uint32, after Mark) error {
 	return w.all(list[i+1:])
 }
 
-// seek places the walk behind a record of its segment.
 func (w *walk) seek(after Mark) error {
 	first, _, err := recordAt(w.file, Mark{Segment: after.Segment}, w.size)
 	if err == nil {
@@ -106,7 +105,7 @@ func (w *walk) seek(after Mark) error {
 	return w.checkEarlier()
 }
 
-// missing maps an invalid record to ErrNoMark.
+// missing maps the error for an invalid record to ErrNoMark.
 func missing(err error) error {
 	if errors.Is(err, errBroken) || errors.Is(err, io.EOF) {
 		return ErrNoMark
@@ -114,7 +113,7 @@ func missing(err error) error {
 	return err
 }
 
-// recordAt reads the record at a position and returns its end, ignoring its number and predecessor.
+// recordAt reads the record at a position, without checking its number and predecessor, and returns where it ends.
 func recordAt(f io.ReaderAt, at Mark, size int64) (r Record, end int64, err error) {
 	before, err := follows(f, at)
 	if err != nil {
@@ -125,8 +124,7 @@ func recordAt(f io.ReaderAt, at Mark, size int64) (r Record, end int64, err erro
 	return r, s.at.Offset, err
 }
 
-// follows returns the number and hash of the record before the one at a position, as that record
-// states them.
+// follows returns the number and hash that the record at a position states for its predecessor.
 func follows(f io.ReaderAt, at Mark) (before Mark, err error) {
 	var p [kindAt - beforeAt]byte
 	if _, err := f.ReadAt(p[:], at.Offset+beforeAt); err != nil {
@@ -135,7 +133,7 @@ func follows(f io.ReaderAt, at Mark) (before Mark, err error) {
 	return Mark{Number: binary.BigEndian.Uint64(p[numberAt-beforeAt:]) - 1, Segment: at.Segment, Offset: at.Offset, Hash: Hash(p[:numberAt-beforeAt])}, nil
 }
 
-// checkEarlier checks the noted record if it is not behind the last one.
+// checkEarlier checks the noted record, unless it is later than the last one.
 func (w *walk) checkEarlier() error {
 	if w.noted.Number == 0 || w.noted.Number >= w.last.Number {
 		return w.check(w.last)
@@ -152,7 +150,6 @@ func (w *walk) checkEarlier() error {
 	return w.check(Mark{w.noted.Number, w.noted.Segment, w.noted.Offset, r.Hash})
 }
 
-// damage is the error for the record that should follow the last one.
 func (w *walk) damage(why string) error {
 	return &DamageError{Mark{Number: w.last.Number + 1, Segment: w.last.Segment, Offset: w.end}, why}
 }
@@ -168,8 +165,7 @@ func (w *walk) open(n uint32) (File, error) {
 	return f, nil
 }
 
-// openNext opens the segment behind the last record, or that at the base, and returns how much of
-// it to read.
+// openNext opens the segment after the last record, or the base, and returns the number of bytes to read.
 func (w *walk) openNext(n uint32, last bool) (f File, size int64, err error) {
 	f, err = w.open(n)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -195,7 +191,6 @@ func (w *walk) openNext(n uint32, last bool) (f File, size int64, err error) {
 	return f, size, nil
 }
 
-// segment reads one segment. It reports false for a last one without a complete first record.
 func (w *walk) segment(n uint32, last bool) (begun bool, err error) {
 	f, size, err := w.openNext(n, last)
 	if err != nil {
@@ -223,8 +218,8 @@ func (w *walk) segment(n uint32, last bool) (begun bool, err error) {
 	return true, w.records(s)
 }
 
-// incomplete reports whether a segment without a valid first record was being created when its
-// creator died.
+// incomplete reports whether err means that the process creating this segment died before it had written the first
+// record.
 func (w *walk) incomplete(err error) bool {
 	if w.file != nil && w.end < w.header.limit {
 		return false
@@ -272,10 +267,9 @@ func (w *walk) pass(r Record) error {
 
 func (w *walk) stopped() bool { return w.stop > 0 && w.last.Number >= w.stop }
 
-// isCut reports whether the records end before their segment.
 func (w *walk) isCut() bool { return w.end < w.size && !w.stopped() }
 
-// check compares a record with the note.
+// check returns an error if a record has the noted number but differs from the note.
 func (w *walk) check(m Mark) error {
 	if m.Number == w.noted.Number && m != w.noted {
 		return &DamageError{m, "it is not the one that was noted: the log was changed, or it is another one"}
@@ -289,9 +283,8 @@ func (w *walk) close() {
 	}
 }
 
-// Verify checks that the log is unchanged up to its note and passes each record to seen. It returns
-// the last record and how many bytes follow it. The error is ErrNoMark if segments are removed
-// meanwhile.
+// Verify checks that the log is unchanged up to its note, and passes each record to seen. It returns the last record
+// and how many bytes follow it. The error is ErrNoMark if segments are removed during the check.
 func Verify(o Options) (last Mark, rest int64, err error) {
 	w := walk{dir: o.Dir, seen: o.Seen, own: o.Own}
 	list, err := w.snapshot(o)
@@ -302,7 +295,7 @@ func Verify(o Options) (last Mark, rest int64, err error) {
 	return w.last, max(0, w.size-w.end), err
 }
 
-// snapshot finds the end of the log while no one writes.
+// snapshot finds the end of the log. It holds the lock meanwhile, so that no process writes.
 func (w *walk) snapshot(o Options) (list []uint32, err error) {
 	unlock, err := o.Dir.Lock(o.Wait)
 	if errors.Is(err, errNoFile) {
@@ -321,7 +314,7 @@ func (w *walk) snapshot(o Options) (list []uint32, err error) {
 	return list, w.ends(list)
 }
 
-// mostSegment bounds the bytes that are read of one file; what can be configured is far less.
+// mostSegment limits the bytes read from one file. The configurable maximum is far lower.
 const mostSegment = 8 << 30
 
 // ends finds the end of the last segment. The caller holds the lock.
@@ -331,7 +324,7 @@ func (w *walk) ends(list []uint32) error {
 	}
 	f, err := w.open(list[len(list)-1])
 	if _, is := errors.AsType[*DamageError](err); is {
-		return nil // all finds it, behind the others
+		return nil // all reports it, after damage in earlier segments
 	}
 	if err != nil {
 		return err

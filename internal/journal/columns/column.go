@@ -13,7 +13,7 @@ type Rows struct {
 	list      []int32
 }
 
-// Between returns the rows from low up to, excluding, high.
+// Between returns the rows from low up to but excluding high.
 func Between(low, high int) Rows { return Rows{low: low, high: max(low, high)} }
 
 // List returns the listed rows.
@@ -38,20 +38,19 @@ func (r Rows) At(i int) int {
 // Hashes is a column of hashes.
 type Hashes struct {
 	plain []uint32
-	many  []byte // as in a file
-	// A column with few distinct hashes is stored as indexes into values.
+	many  []byte // encoded, 4 bytes each
+	// Few distinct hashes are stored as indexes into values.
 	values []uint32
 	places []byte
 }
 
-// Plain makes a column of hashes, which must not change while it is used.
+// Plain returns a column of hashes. The slice must not change while the column is used.
 func Plain(hashes []uint32) Hashes { return Hashes{plain: hashes} }
 
-// few is how many distinct hashes can be indexed by a byte.
 const few = 256
 
-// encodeHashes stores few distinct hashes as their number, the sorted hashes, 4 bytes each, and for each
-// row a byte: the index of its hash.
+// encodeHashes encodes few distinct hashes: their number, the sorted hashes of 4 bytes each, and for each row the
+// index of its hash in one byte.
 func encodeHashes(c []uint32) []byte {
 	places := make(map[uint32]byte, few)
 	for _, v := range c {
@@ -72,8 +71,7 @@ func encodeHashes(c []uint32) []byte {
 	return p
 }
 
-// encodePlain stores many distinct hashes: the number few+1, which marks the format, and 4 bytes for
-// each row.
+// encodePlain encodes many distinct hashes: few+1 to mark the format, and 4 bytes for each row.
 func encodePlain(c []uint32) []byte {
 	p := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+4*len(c)), few+1)
 	for _, v := range c {
@@ -127,7 +125,7 @@ func (c *Hashes) At(row int) uint32 {
 	return c.plain[row]
 }
 
-// Pick returns the rows of in whose hash is in want.
+// Pick returns the rows of in whose hash is one of want.
 func (c *Hashes) Pick(in Rows, want []uint32) Rows {
 	switch {
 	case c.many != nil:
@@ -148,7 +146,7 @@ func pick[T byte | uint32](column []T, in Rows, want []T) Rows {
 	found := make([]int32, 0, in.Len()/8)
 	switch {
 	case len(want) == 0:
-	case in.list == nil && len(want) == 1: // the most frequent case, without a call for each row
+	case in.list == nil && len(want) == 1: // the most frequent case, without a function call for each row
 		w := want[0]
 		for i, v := range column[in.low:in.high] {
 			if v == w {
@@ -165,7 +163,7 @@ func pick[T byte | uint32](column []T, in Rows, want []T) Rows {
 	return Rows{list: found}
 }
 
-// pickMany is pick for an encoded column, which it searches without decoding it whole.
+// pickMany is pick for an encoded column. It does not decode the whole column.
 func pickMany(column []byte, in Rows, want []uint32) Rows {
 	found := []int32{}
 	if in.list == nil && len(want) == 1 {
@@ -188,24 +186,24 @@ func pickMany(column []byte, in Rows, want []uint32) Rows {
 // Numbers is a column of numbers.
 type Numbers struct {
 	plain []uint64
-	// Encoded: the difference to the least number, in width bytes each.
+	// Encoded: the difference from the least number, in width bytes each.
 	least uint64
 	width int
 	more  []byte
 	rows  int
 }
 
-// PlainNumbers makes a column of numbers, which must not change while it is used.
+// PlainNumbers returns a column of numbers. The slice must not change while the column is used.
 func PlainNumbers(numbers []uint64) Numbers { return Numbers{plain: numbers, rows: len(numbers)} }
 
-// encodeNumbers stores the least number in 8 bytes, the width in one, and for each row its difference to
-// the least in width bytes.
+// encodeNumbers encodes the least number in 8 bytes, the width in one, and each row's difference from the least number
+// in width bytes.
 func encodeNumbers(c []uint64) []byte {
 	least, most := uint64(0), uint64(0)
 	if len(c) > 0 {
 		least, most = slices.Min(c), slices.Max(c)
 	}
-	width := 1 // at least 1, so that rows are bounded by the file's size
+	width := 1 // at least 1, so that the file's size limits the number of rows
 	for rest := (most - least) >> 8; rest > 0; rest >>= 8 {
 		width++
 	}

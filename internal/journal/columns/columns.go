@@ -1,6 +1,6 @@
-// Package columns stores tables of hashes, for searching, and numbers in files that are read column
-// by column. Encoding is deterministic. Each column has a checksum, verified when it is read
-// (ErrDamaged). The package does not interpret rows.
+// Package columns stores tables of hashes and numbers in files that are read column by column. Encoding is
+// deterministic. Each column has a checksum, verified when it is read (ErrDamaged). The package does not interpret
+// rows.
 package columns
 
 import (
@@ -12,7 +12,7 @@ import (
 	"slices"
 )
 
-// ErrDamaged says that a file is not one of this package, or was changed.
+// ErrDamaged says that a file has another format or was changed.
 var ErrDamaged = errors.New("it is no file of columns, or damaged")
 
 // Table is a table in memory, stored by column.
@@ -21,7 +21,7 @@ type Table struct {
 	Numbers [][]uint64
 }
 
-// NewTable returns an empty table.
+// NewTable returns an empty table with the given numbers of columns.
 func NewTable(hashes, numbers int) Table {
 	return Table{make([][]uint32, hashes), make([][]uint64, numbers)}
 }
@@ -34,8 +34,7 @@ func (t *Table) Len() int {
 	return len(t.Numbers[0])
 }
 
-// The file: magic, checksum and length of the head, the head, the columns. Integers are
-// little-endian.
+// A file consists of magic, checksum and length of the head, the head, and the columns. Integers are little-endian.
 const (
 	magic  = "toold-index\x01"
 	headAt = len(magic) + 8
@@ -75,7 +74,7 @@ func checksum(p []byte) uint32 {
 	return crc32.Checksum(p, crc32.MakeTable(crc32.Castagnoli)) // cached by the library
 }
 
-// File is the parsed head of a file.
+// File is the parsed head of a file. It does not keep the file open.
 type File struct {
 	Head   []byte // as given to Encode
 	Sum    uint32 // of the head; changes with any column
@@ -92,7 +91,7 @@ type block struct {
 	sum      uint32
 }
 
-// Parse reads the head of a file of size bytes.
+// Parse reads and verifies the head of a file of size bytes.
 func Parse(r io.ReaderAt, size int64) (*File, error) {
 	if size < int64(headAt) || size > mostBytes {
 		return nil, ErrDamaged
@@ -143,7 +142,7 @@ func (f *File) parse(p []byte, at, size int64) error {
 	return nil
 }
 
-// Same reports whether a file still has the parsed head.
+// Same reports whether a file still has the head that was parsed.
 func (f *File) Same(r io.ReaderAt) bool {
 	p := make([]byte, headAt)
 	return read(r, p, 0) == nil && binary.LittleEndian.Uint32(p[len(magic):]) == f.Sum
@@ -152,7 +151,7 @@ func (f *File) Same(r io.ReaderAt) bool {
 // Rows returns the number of rows of a table.
 func (f *File) Rows(table int) int { return f.tables[table].rows }
 
-// Shape reports whether the tables have these numbers of hash and number columns, alternating.
+// Shape reports whether the tables have these numbers of columns: hashes and numbers of the first table, and so on.
 func (f *File) Shape(columns ...int) bool {
 	var have []int
 	for _, t := range f.tables {
@@ -161,7 +160,7 @@ func (f *File) Shape(columns ...int) bool {
 	return slices.Equal(have, columns)
 }
 
-// Hashes reads a column of hashes.
+// Hashes reads and verifies a column of hashes.
 func (f *File) Hashes(r io.ReaderAt, table, column int) (Hashes, error) {
 	t := &f.tables[table]
 	p, err := t.hashes[column].read(r)
@@ -171,7 +170,7 @@ func (f *File) Hashes(r io.ReaderAt, table, column int) (Hashes, error) {
 	return decodeHashes(p, t.rows)
 }
 
-// Numbers reads a column of numbers.
+// Numbers reads and verifies a column of numbers.
 func (f *File) Numbers(r io.ReaderAt, table, column int) (Numbers, error) {
 	t := &f.tables[table]
 	p, err := t.numbers[column].read(r)
@@ -181,7 +180,7 @@ func (f *File) Numbers(r io.ReaderAt, table, column int) (Numbers, error) {
 	return decodeNumbers(p, t.rows)
 }
 
-// Table reads a whole table.
+// Table reads and verifies a whole table.
 func (f *File) Table(r io.ReaderAt, table int) (Table, error) {
 	t := &f.tables[table]
 	all := NewTable(len(t.hashes), len(t.numbers))

@@ -29,8 +29,8 @@ func tampered(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrTampered, fmt.Sprintf(format, args...))
 }
 
-// Verify checks the chains of messages and seals, each call against its last seal, and the end
-// against the file head.
+// Verify checks the hash chains of messages and seals, each call against its last seal, and the end against the file
+// head.
 func (j *Journal) Verify(ctx context.Context, dir string) error {
 	tx, err := j.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
@@ -49,7 +49,7 @@ func (j *Journal) Verify(ctx context.Context, dir string) error {
 type verification struct {
 	tx        *sql.Tx
 	hashes    [][]byte // of messages, the first at 0
-	seals     [][]byte // of seals, likewise
+	seals     [][]byte // of seals, the first at 0
 	covered   int64    // number of the last sealed message
 	calls     map[int64]digest
 	arguments map[int64]string
@@ -123,7 +123,7 @@ type seal struct {
 	Arguments map[int64]string `json:"arguments"`
 }
 
-// digest is the hashes of a call's parts, in the order of parts.
+// digest holds the hashes of a call's parts, in the order of parts.
 type digest [4]string
 
 func (v *verification) checkSeals(ctx context.Context) error {
@@ -157,7 +157,7 @@ func (v *verification) checkSeals(ctx context.Context) error {
 	return err
 }
 
-// parts lists all columns of calls but the key, as sealed together.
+// parts lists all columns of calls except the key, grouped as they were sealed.
 func parts() [4][]string {
 	return [4][]string{
 		{
@@ -204,7 +204,7 @@ func (v *verification) checkCall(rows *sql.Rows) error {
 			value := values[at]
 			at++
 			if column == "workspace" && value == "" {
-				continue // older rows have none and were sealed without
+				continue // older rows were sealed without a workspace
 			}
 			one := fmt.Appendf(nil, "%T %v", value, value)
 			text = append(append(text, number(int64(len(one)))...), one...)

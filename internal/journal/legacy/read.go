@@ -34,29 +34,27 @@ func Open(ctx context.Context, path string) (*Journal, error) {
 	return &Journal{db}, nil
 }
 
-// Close closes it.
 func (j *Journal) Close() error { return j.db.Close() }
 
-// Complete writes the WAL back into the file.
+// Complete moves the content of the write-ahead log into the file.
 func (j *Journal) Complete(ctx context.Context) error {
 	_, err := j.db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 	return err
 }
 
-// Messages passes on all messages in order: number, id, time, type, direction, client, agent,
-// conversation, run, step, OTID, call, status, body, group, sender.
+// Messages passes all messages to each, in order: number, id, time, type, direction, client, agent, conversation, run,
+// step, OTID, call, status, body, group, sender.
 func (j *Journal) Messages(ctx context.Context, each func(Row) error) error {
 	return j.each(ctx, `SELECT seq, id, ts, message_type, direction, client, agent_id, conversation_id,
 		run_id, step_id, otid, tool_call_id, status, body, group_id, sender_id FROM messages ORDER BY seq`, each)
 }
 
-// Fences passes on client and id of each fence, in order.
+// Fences passes the client and id of each fence to each, in order.
 func (j *Journal) Fences(ctx context.Context, each func(Row) error) error {
 	return j.each(ctx, "SELECT client, tool_call_id FROM fences ORDER BY id", each)
 }
 
-// Call looks up a call by its identity: its names, decision, process, return, times, number of the
-// return, and arguments.
+// Call returns the row of a call: its names, decision, process, return, times, number of the return, and arguments.
 func (j *Journal) Call(ctx context.Context, client, agent, id string) Row {
 	return j.db.QueryRowContext(ctx, `SELECT c.id, c.client, c.tool_call_id, c.agent_id, c.conversation_id, c.run_id, c.step_id, c.otid, c.group_id, c.sender_id, c.workspace,
 		c.request_message_id, c.dialect, c.tool_name, c.canonical_tool, c.args_hash, c.background_of, c.state,

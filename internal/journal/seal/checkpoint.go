@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Checkpoint is a signed statement that a log has a record with this number and hash, which covers
-// all earlier records.
+// Checkpoint is a signed statement that a log has a record with this number and hash, which implies all earlier
+// records.
 type Checkpoint struct {
-	Log       string // its random name; "" in older ones
+	Log       string // ID of the log; "" in checkpoints of older versions
 	Number    uint64
 	Hash      [32]byte
 	Time      time.Time
@@ -19,14 +19,14 @@ type Checkpoint struct {
 	Signature []byte
 }
 
-// Checkpoint signs a statement.
+// Checkpoint returns a signed statement about a record.
 func (k Key) Checkpoint(log string, number uint64, hash [32]byte, at time.Time) Checkpoint {
 	c := Checkpoint{Log: log, Number: number, Hash: hash, Time: at, Key: k.Public()}
 	c.Signature = ed25519.Sign(k.private, c.text())
 	return c
 }
 
-// Valid reports whether c.Key made the signature. Whether that key is trusted, the caller must check; see Checks.
+// Valid reports whether c.Key made the signature. The caller must check whether that key is trusted; see Checks.
 func (c Checkpoint) Valid() bool {
 	return len(c.Key) == ed25519.PublicKeySize && ed25519.Verify(c.Key, c.text(), c.Signature)
 }
@@ -39,7 +39,7 @@ func (c Checkpoint) text() []byte {
 	return text
 }
 
-// Manifest signs a JSON object, which cannot be confused with a checkpoint.
+// Manifest returns the signature of a JSON object. Its text cannot be mistaken for that of a checkpoint.
 func (k Key) Manifest(object []byte) ([]byte, error) {
 	if len(object) == 0 || object[0] != '{' {
 		return nil, fmt.Errorf("a manifest is a JSON object")
@@ -56,12 +56,12 @@ type encoded struct {
 	Log       string    `json:"log,omitempty"`
 }
 
-// MarshalJSON encodes bytes as hexadecimal digits.
+// MarshalJSON encodes hashes, keys and signatures in hexadecimal.
 func (c Checkpoint) MarshalJSON() ([]byte, error) {
 	return json.Marshal(encoded{c.Number, hex.EncodeToString(c.Hash[:]), c.Time.UTC(), hex.EncodeToString(c.Key), hex.EncodeToString(c.Signature), c.Log})
 }
 
-// UnmarshalJSON decodes MarshalJSON's result. It fails if the signature is not that of the key.
+// UnmarshalJSON decodes the result of MarshalJSON. It returns an error if the signature is not valid for the key.
 func (c *Checkpoint) UnmarshalJSON(text []byte) error {
 	var e encoded
 	if err := json.Unmarshal(text, &e); err != nil {

@@ -8,48 +8,48 @@ import (
 	"time"
 )
 
-// RemovedError reports that only removed records could be compared.
+// RemovedError says that all records to compare with were removed.
 type RemovedError struct{ text string }
 
 func (e *RemovedError) Error() string { return e.text }
 
-// Link is a record's number and hash, which covers all earlier records. The zero Link is none.
+// Link is the number and hash of a record, which imply all earlier records. The zero Link means none.
 type Link struct {
 	Number uint64
 	Hash   [32]byte
 }
 
-// Checks is what was kept elsewhere of a journal.
+// Checks is what was stored outside a journal to compare it with.
 type Checks struct {
-	Kept    Link                // record that must exist; may be zero
-	Keys    []ed25519.PublicKey // only these may have signed, and one must have; none: any key
-	Anchors []Checkpoint        // also of other journals; nil: none
+	Kept    Link                // record that must exist, or zero
+	Keys    []ed25519.PublicKey // all signatures must be by these, and one must exist; none: any key
+	Anchors []Checkpoint        // may include those of other journals; nil: none
 }
 
-// Found says what is signed of a journal.
+// Found is what a Comparison has found.
 type Found struct {
 	Gone   uint64              // number of removed records at the beginning
 	Count  int                 // of checkpoints
 	Signed uint64              // number of the last covered record
 	Keys   []ed25519.PublicKey // in the order of their first checkpoint
 	Met    int                 // matching anchors
-	Older  int                 // anchors of records that were removed since
+	Older  int                 // anchors of removed records
 	Other  int                 // anchors of other journals
 }
 
-// Comparison compares the records of a journal, which it receives in order, with Checks.
+// Comparison compares the records of a journal, received in order, with Checks.
 type Comparison struct {
 	Found
 	checks  Checks
-	log     string // its name; "" = unknown
+	log     string // ID of the log; "" = unknown
 	begun   bool
-	kept    bool                    // checks.Kept was met, or is zero
-	anchors map[uint64][]Checkpoint // not compared yet, by number
+	kept    bool                    // checks.Kept was found, or is zero
+	anchors map[uint64][]Checkpoint // not yet compared, by record number
 	failed  map[string]Checkpoint   // first mismatch by origin
 	met     map[string]int          // matches by origin
 }
 
-// Compare begins a Comparison with the journal of a name.
+// Compare begins a Comparison with the journal of an ID.
 func (c Checks) Compare(log string) *Comparison {
 	v := &Comparison{log: log, checks: c, kept: c.Kept == Link{}, anchors: map[uint64][]Checkpoint{}, failed: map[string]Checkpoint{}, met: map[string]int{}}
 	for _, a := range c.Anchors {
@@ -58,8 +58,8 @@ func (c Checks) Compare(log string) *Comparison {
 	return v
 }
 
-// origin is "" for an anchor that names this journal, whatever key it has; otherwise the key, which
-// may be one of this journal.
+// origin returns "" for an anchor that names this journal, whatever its key; otherwise the key, which may be one of
+// this journal.
 func (v *Comparison) origin(a Checkpoint) string {
 	if a.Log != "" && a.Log == v.log {
 		return ""
@@ -83,7 +83,7 @@ func (v *Comparison) Record(l Link) {
 	delete(v.anchors, l.Number)
 }
 
-// Checkpoint checks a checkpoint that is recorded right behind the record that it signs.
+// Checkpoint checks a checkpoint. Its record must directly follow the record that it signs.
 func (v *Comparison) Checkpoint(c Checkpoint) error {
 	known := func(k ed25519.PublicKey) bool { return k.Equal(c.Key) }
 	switch {
@@ -101,7 +101,7 @@ func (v *Comparison) Checkpoint(c Checkpoint) error {
 	return nil
 }
 
-// End completes Found. The error is a *RemovedError, or says how the journal differs.
+// End completes Found. The error is a *RemovedError, or says where the journal differs.
 func (v *Comparison) End() error {
 	kept := v.checks.Kept
 	switch {

@@ -1,7 +1,6 @@
-// Package seal signs what a journal has recorded, and compares a journal with what was signed and
-// with what was kept elsewhere. It does not read journals: the caller passes on their records. A
-// signature proves that its maker could read the private key, not when: who can read the key can
-// sign another history.
+// Package seal signs the records of a journal, and compares a journal with signatures and with links stored elsewhere.
+// It does not read journals: the caller passes the records. A signature proves possession of the private key, but not
+// when it was made: whoever can read the key can sign another history.
 package seal
 
 import (
@@ -27,7 +26,7 @@ const (
 // Key is a private key. The zero Key cannot sign.
 type Key struct{ private ed25519.PrivateKey }
 
-// Open reads the key in a file, creating it if missing. It must not run twice at once.
+// Open reads the key in a file, and creates it if it is missing. It must not run concurrently for one file.
 func Open(path string) (Key, error) {
 	k, err := read(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,7 +78,7 @@ func create(path string) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
-	defer os.Remove(f.Name()) // after a failure
+	defer os.Remove(f.Name()) // only a failure leaves the file
 	err = pem.Encode(f, &pem.Block{Type: privateBlock, Bytes: der})
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return Key{}, err
@@ -97,7 +96,7 @@ func create(path string) (Key, error) {
 // Public returns the public key.
 func (k Key) Public() ed25519.PublicKey { return k.private.Public().(ed25519.PublicKey) }
 
-// ID returns a short name of a public key.
+// ID returns a short name of a public key: the first 8 bytes of its SHA-256, in hexadecimal.
 func ID(public ed25519.PublicKey) string {
 	sum := sha256.Sum256(public)
 	return hex.EncodeToString(sum[:8])

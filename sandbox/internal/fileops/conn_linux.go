@@ -8,16 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrLost is returned if the worker did not answer: it is gone, or the connection was cut. The
-// request may have been carried out.
+// ErrLost is returned if the worker did not answer because it has exited or the connection was cut. The request may
+// have been carried out.
 var ErrLost = errors.New("the process that opens files is gone")
 
-// Conn calls the functions of this package in a worker, one at a time. Cut may be called from
-// any goroutine.
+// Conn calls the functions of this package in a worker. Only Cut may be called concurrently with other methods.
 type Conn struct{ end }
 
-// Dial connects to the worker of a listener. A dead worker is noticed at the first request at
-// the latest.
+// Dial connects to the worker of a listener. That the worker is dead may only be detected by the first request.
 func Dial(listener *os.File) (*Conn, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -31,19 +29,18 @@ func Dial(listener *os.File) (*Conn, error) {
 	return &Conn{end{socket: fds[0]}}, nil
 }
 
-// Open is the function Open. It calls meanwhile while the worker opens the file.
+// Open calls the function Open in the worker, and meanwhile during that.
 func (c *Conn) Open(path string, meanwhile func()) (fd int, err error) {
 	return c.askFile(question{kind: askOpen, path: path}, meanwhile)
 }
 
-// OpenDir is the function OpenDir, with meanwhile as in Open.
+// OpenDir calls the function OpenDir in the worker, and meanwhile during that.
 func (c *Conn) OpenDir(path string, meanwhile func()) (fd int, err error) {
 	return c.askFile(question{kind: askOpenDir, path: path}, meanwhile)
 }
 
-// Begin is the function Begin; content is read from its start, whatever its offset. It returns
-// PendingFile.File, which the caller closes. What is not committed is discarded
-// with the connection.
+// Begin calls the function Begin in the worker. content is read from its start, whatever its offset. Begin returns
+// PendingFile.File, which the caller closes. What is not committed is discarded with the connection.
 func (c *Conn) Begin(change Change, content *os.File) (*os.File, error) {
 	fds := []int{int(content.Fd())}
 	if change.Old != nil {
@@ -57,17 +54,17 @@ func (c *Conn) Begin(change Change, content *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "draft"), nil
 }
 
-// Commit is PendingFile.Commit for the last pending file.
+// Commit calls PendingFile.Commit for the last pending file.
 func (c *Conn) Commit() error {
 	return c.do(question{kind: askCommit})
 }
 
-// Discard is PendingFile.Discard for the last pending file.
+// Discard calls PendingFile.Discard for the last pending file.
 func (c *Conn) Discard() error {
 	return c.do(question{kind: askDiscard})
 }
 
-// Remove is the function Remove.
+// Remove calls the function Remove in the worker.
 func (c *Conn) Remove(change Change) error {
 	return c.do(question{kind: askRemove, old: true, seen: change.Seen, path: change.Path}, int(change.Old.Fd()))
 }
@@ -107,10 +104,10 @@ func (c *Conn) ask(q question, meanwhile func(), fds ...int) ([]int, error) {
 	return got, errorOf(b)
 }
 
-// Cut makes a blocked call fail with ErrLost.
+// Cut makes a blocked request fail with ErrLost.
 func (c *Conn) Cut() { _ = unix.Shutdown(c.socket, unix.SHUT_RDWR) }
 
-// Close closes the connection, once no call uses it.
+// Close closes the connection. No request must be running.
 func (c *Conn) Close() { unix.Close(c.socket) }
 
 func lost(err error) error { return fmt.Errorf("%w: %w", ErrLost, err) }

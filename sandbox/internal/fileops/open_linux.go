@@ -9,11 +9,10 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// Open opens a regular file for reading by its canonical path, nonblocking, following no link
-// (openat2(2)).
+// Open opens a regular file for nonblocking reads by its canonical path without following links (openat2(2)).
 func Open(path string) (fd int, err error) {
-	// Opening a device or a pipe has side effects, so the type is checked first. The check of
-	// the opened file counts.
+	// Opening a device or a pipe has side effects, so the type is checked first. The check of the opened file is the
+	// reliable one.
 	if in, err := nofollow.Lstat(path); err == nil {
 		if err := regular(in.Mode); err != nil {
 			return -1, err
@@ -37,12 +36,12 @@ func Open(path string) (fd int, err error) {
 	return fd, nil
 }
 
-// OpenDir opens a directory for listing by its canonical path, following no link.
+// OpenDir opens a directory for listing by its canonical path without following links.
 func OpenDir(path string) (fd int, err error) {
 	return open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK)
 }
 
-// open is nofollow.Open, but fails for a path that is too long for the kernel.
+// open is nofollow.Open, except that it fails for a path that is too long for the kernel.
 func open(path string, flags uint64) (int, error) {
 	if len(path) >= unix.PathMax {
 		return -1, unix.ENAMETOOLONG
@@ -50,7 +49,7 @@ func open(path string, flags uint64) (int, error) {
 	return nofollow.Open(path, flags)
 }
 
-// regular fails for what is not a regular file: reading it might never end.
+// regular returns an error unless the mode is that of a regular file: reading another file might never end.
 func regular(mode fs.FileMode) error {
 	kind := "a device"
 	switch mode {

@@ -16,26 +16,24 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// Change says which file gets new content.
+// Change describes a file to replace or create.
 type Change struct {
 	Path    string   // canonical
 	Parents bool     // create missing parent directories of a new file
-	Private bool     // a new file is the owner's alone until its mode is set
-	Old     *os.File // the opened file to replace; nil: the file is new
-	Seen    *State   // state of Old before it was read; nil: no check
+	Private bool     // only the owner can access a new file until its mode is set
+	Old     *os.File // opened file to replace; nil = the file is new
+	Seen    *State   // state of Old before it was read; nil = no check
 }
 
-// State distinguishes versions of a file's content by ctime, which no program can set, and
-// size.
+// State distinguishes versions of a file's content by size and by ctime, which no program can set.
 type State struct{ Changed, Size int64 } // Changed in nanoseconds
 
-// ErrUnsynced is returned if the file was replaced but may be lost in a crash.
+// ErrUnsynced is returned if the file was replaced, but a crash may undo that.
 var ErrUnsynced = errors.New("its directory could not be synced")
 
-// PendingFile is a file that is written and not yet committed. It has no name, or a temporary
-// one in the same directory.
+// PendingFile is a written file that is not yet committed. It has no name, or a temporary one in the same directory.
 type PendingFile struct {
-	// File is open for reading, which is enough to set attributes and to sync.
+	// File is open for reading, which suffices to set attributes and to sync.
 	File *os.File
 
 	change Change
@@ -43,8 +41,8 @@ type PendingFile struct {
 	name   string // temporary name; "" = none
 }
 
-// Begin writes new content into a pending file. The caller must call Discard in the end. If there
-// is an old file, only the owner may read the pending file.
+// Begin writes new content to a pending file, which the caller must discard in the end. Only the owner may read the
+// pending file if there is an old file.
 func Begin(c Change, data io.Reader) (*PendingFile, error) {
 	dir, err := openDir(filepath.Dir(c.Path), c.Parents)
 	if err != nil {
@@ -61,7 +59,7 @@ func Begin(c Change, data io.Reader) (*PendingFile, error) {
 	return d, nil
 }
 
-// Discard removes the pending file unless it was committed. It may be called twice.
+// Discard removes the pending file unless it was committed. It may be called repeatedly.
 func (d *PendingFile) Discard() {
 	if d.dir < 0 {
 		return
@@ -69,14 +67,13 @@ func (d *PendingFile) Discard() {
 	if d.name != "" {
 		_ = unix.Unlinkat(d.dir, d.name, 0)
 	}
-	d.File.Close() // allowed on nil
+	d.File.Close() // nil is allowed
 	unix.Close(d.dir)
 	d.dir = -1
 }
 
-// Commit moves the pending file to its path atomically and durably. The file must still be
-// Change.Old, unchanged and writable; a new file replaces nothing. Other hard links
-// keep the old content.
+// Commit moves the pending file to its path atomically and durably. The file there must still be Change.Old,
+// unchanged and writable. A new file replaces nothing. Other hard links keep the old content.
 func (d *PendingFile) Commit() error {
 	base := filepath.Base(d.change.Path)
 	var err error
@@ -115,7 +112,7 @@ func (d *PendingFile) appear(base string) error {
 	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
 		return d.linked(err)
 	}
-	// Not supported. A link never replaces anything; Discard removes the temporary name.
+	// Not supported. link(2) never replaces anything; Discard removes the temporary name.
 	return unix.Linkat(d.dir, d.name, d.dir, base, 0)
 }
 
@@ -144,8 +141,8 @@ func (d *PendingFile) link(name string) error {
 	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", d.File.Fd()), d.dir, name, unix.AT_SYMLINK_FOLLOW)
 }
 
-// unchanged verifies that the old file still has the content that was read, and is writable:
-// renaming over it only needs permission for the directory.
+// unchanged checks that the old file still has the content that was read, and that it is writable: rename(2) only
+// checks the permission of the directory.
 func (d *PendingFile) unchanged() error {
 	if d.change.Old == nil {
 		return nil
@@ -169,9 +166,9 @@ func (d *PendingFile) unchanged() error {
 	return nil
 }
 
-// write creates and fills the file. It holds the lock because a child forked meanwhile keeps the
-// file open for writing until exec, and running it fails with ETXTBSY (golang/go#22315). The lock
-// must not last as long as a sync.
+// write creates and fills the file. It holds the lock because a child forked meanwhile keeps the file open for
+// writing until exec, during which running the file fails with ETXTBSY (golang/go#22315). It must not hold the lock
+// during a sync.
 func (d *PendingFile) write(data io.Reader) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -230,7 +227,7 @@ func (d *PendingFile) reopen(w *os.File) error {
 	return err
 }
 
-// openDir opens a directory with O_PATH, which needs no right to list it.
+// openDir opens a directory with O_PATH, which requires no permission to list it.
 func openDir(canonical string, parents bool) (int, error) {
 	const flags = unix.O_PATH | unix.O_DIRECTORY
 	fd, err := open(canonical, flags)
@@ -254,8 +251,8 @@ func openDir(canonical string, parents bool) (int, error) {
 	return fd, err
 }
 
-// syncDir makes the new name durable, if the directory may be listed: otherwise it cannot be opened,
-// and the file system syncs it later. Errors are ErrUnsynced.
+// syncDir makes the new name durable. A directory that cannot be opened for reading cannot be synced; the file system
+// does that later. Errors are ErrUnsynced.
 func syncDir(dir int) error {
 	fd, err := nofollow.Reopen(dir)
 	if errors.Is(err, unix.EACCES) {
@@ -271,7 +268,7 @@ func syncDir(dir int) error {
 	return fmt.Errorf("%w: %w", ErrUnsynced, err)
 }
 
-// cause drops the path of the temporary file, which means nothing to a reader.
+// cause removes the path of the temporary file, which would only confuse.
 func cause(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Serve is the main function of a worker. It returns the exit status when the listener is
-// closed. It starts no process: a child could keep a file open for writing.
+// Serve is the main function of a worker. It returns the exit status when the listener is closed. It starts no
+// process, since a child could keep a file open for writing.
 func Serve() int {
 	unix.CloseOnExec(ListenerFD)
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
@@ -21,7 +21,7 @@ func Serve() int {
 			return 0
 		}
 		for _, fd := range fds {
-			// Ends when its other end is closed, at the latest with the process.
+			// Ends when the other end is closed, at the latest with the process.
 			go (&handler{end: end{socket: fd}}).serve()
 		}
 	}
@@ -52,7 +52,7 @@ func (a *handler) serve() {
 	}
 }
 
-// answer carries out a request. It takes ownership of the descriptors.
+// answer carries out a request. It closes the descriptors.
 func (a *handler) answer(q question, fds []int) error {
 	if !q.takes(len(fds)) {
 		closeAll(fds)
@@ -94,7 +94,7 @@ func (a *handler) answerOpened(fd int, err error) error {
 	return a.send(answerOf(nil), fd)
 }
 
-// begin makes a pending file. The first descriptor has the content, the second is the old file.
+// begin creates a pending file. The first descriptor has the content, the second is the old file.
 func (a *handler) begin(q question, fds []int) (err error) {
 	a.drop()
 	content := os.NewFile(uintptr(fds[0]), "content")
@@ -103,7 +103,7 @@ func (a *handler) begin(q question, fds []int) (err error) {
 	if q.old {
 		a.change.Old = os.NewFile(uintptr(fds[1]), "old")
 	}
-	// Not the file itself: Copy would use shortcuts with different errors.
+	// Given the file itself, Copy would use system calls with other errors.
 	a.pending, err = Begin(a.change, io.NewSectionReader(content, 0, 1<<62))
 	if err != nil {
 		a.drop()
@@ -115,6 +115,6 @@ func (a *handler) drop() {
 	if a.pending != nil {
 		a.pending.Discard()
 	}
-	a.change.Old.Close() // allowed on nil
+	a.change.Old.Close() // nil is allowed
 	a.pending, a.change = nil, Change{}
 }

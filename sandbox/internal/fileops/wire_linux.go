@@ -9,19 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Each request and each answer is one packet, with or without descriptors.
+// Each request and each answer is one packet, which may carry descriptors.
 
 // The kinds of requests.
 const (
 	askOpen    = 'o' // answered with the file
 	askOpenDir = 'l' // answered with the directory
-	askBegin   = 'b' // with the content and possibly the old file; answered with the pending file
-	askCommit  = 'c' // of this connection's last pending file
-	askDiscard = 'd' // of the same
-	askRemove  = 'r' // with the old file
+	askBegin   = 'b' // carries the content and, if there is one, the old file; answered with the pending file
+	askCommit  = 'c' // commits the connection's last pending file
+	askDiscard = 'd' // discards it
+	askRemove  = 'r' // carries the old file
 )
 
-// mostBytes exceeds any request and any answer.
+// mostBytes is larger than any request or answer.
 const mostBytes = 8 << 10
 
 type question struct {
@@ -29,11 +29,11 @@ type question struct {
 	parents bool
 	old     bool // the old file is attached
 	private bool
-	seen    *State // nil: not verified
+	seen    *State // nil = not checked
 	path    string
 }
 
-// takes reports whether a request comes with n descriptors.
+// takes reports whether a request may carry n descriptors.
 func (q question) takes(n int) bool {
 	switch {
 	case q.kind == askBegin && q.old:
@@ -76,10 +76,10 @@ func decodeQuestion(b []byte) (question, error) {
 	return q, nil
 }
 
-// outcomes are the errors that errors.Is finds on the other side.
+// outcomes are the errors that errors.Is recognises on the other side.
 var outcomes = [...]error{nil, nil, ErrChanged, ErrUnsynced}
 
-// failed is an error of the worker, with the same results of errors.Is.
+// failed is an error of the worker for which errors.Is returns the same as there.
 type failed struct {
 	text string
 	is   []error
@@ -88,8 +88,7 @@ type failed struct {
 func (f *failed) Error() string   { return f.text }
 func (f *failed) Unwrap() []error { return f.is }
 
-// answerOf returns the wire form of an error, or of nil: the index of its outcome, its errno (0 =
-// none) in four bytes, and its text.
+// answerOf encodes an error or nil: the index of its outcome, its errno (0 = none) in four bytes, and its text.
 func answerOf(err error) []byte {
 	if err == nil {
 		return make([]byte, 5)
@@ -125,11 +124,11 @@ func errorOf(b []byte) error {
 	return f
 }
 
-// end is one end of a packet socket, for one goroutine at a time.
+// end is one end of a packet socket. It is not safe for concurrent use.
 type end struct {
 	socket int
 	packet [mostBytes]byte
-	rights [64]byte // more than CmsgSpace for one packet's descriptors
+	rights [64]byte // larger than CmsgSpace for the descriptors of one packet
 }
 
 func (e *end) send(b []byte, fds ...int) error {
@@ -145,8 +144,8 @@ func (e *end) send(b []byte, fds ...int) error {
 	}
 }
 
-// receive waits for a packet; io.EOF if the other end is gone. The bytes are valid until the
-// next packet; the caller closes the descriptors.
+// receive waits for a packet. It returns io.EOF if the other end is closed. The bytes are valid until the next
+// packet. The caller must close the descriptors.
 func (e *end) receive() (b []byte, fds []int, err error) {
 	for {
 		n, oobn, flags, _, err := unix.Recvmsg(e.socket, e.packet[:], e.rights[:], unix.MSG_CMSG_CLOEXEC)

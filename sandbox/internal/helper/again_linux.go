@@ -10,20 +10,20 @@ import (
 	"kernel.org/pub/linux/libs/security/libcap/psx"
 )
 
-// A helper may run several calls, one after the other (Spec.Again), to save the start of a program
-// and of a network. Nothing of a call stays: its processes are dead, as the helper, their init, has
-// seen; its mounts, with /tmp and all that is private, are removed; and a helper whose call used
-// the network, left something in System V IPC or changed attributes that the kernel keeps per
-// process or session ends instead of running another. (The filter refuses POSIX message queues.)
+// A helper may run several calls in sequence (Spec.Again), which saves starting a program and creating a network.
+// Nothing of a call remains: the helper, as its init process, has seen its processes end, and its mounts, including
+// /tmp and everything else that is private, are removed. A helper ends instead of running another call if the call
+// used the network, left something in System V IPC, or changed attributes that the kernel keeps per process or
+// session. (The filter refuses POSIX message queues.)
 
-// traces is what a call may change and its end does not undo.
+// traces is the state that a call can change and that outlives it.
 type traces struct {
 	loopback  string // counters of lo: a connection may leave state, at least TIME_WAIT
-	autogroup string // the weight of the session (sched(7))
-	oom, core string // oom_score_adj and coredump_filter, inherited by children
+	autogroup string // nice value of the session (sched(7))
+	oom, core string // oom_score_adj and coredump_filter, which children inherit
 }
 
-// readTraces fails if one of them is unknown.
+// readTraces returns an error if any of them is unknown.
 func readTraces() (t traces, err error) {
 	for _, f := range []struct {
 		to   *string
@@ -38,8 +38,8 @@ func readTraces() (t traces, err error) {
 	return t, nil
 }
 
-// isClean reports whether the call left nothing behind. It must be called in the call's view, once
-// none of its processes lives.
+// isClean reports whether the call left nothing behind. It must be called in the view of the call, after its
+// processes have ended.
 func (t traces) isClean() bool {
 	now, err := readTraces()
 	if err != nil || now != t {
@@ -58,8 +58,8 @@ func (t traces) isClean() bool {
 	return true
 }
 
-// keepCapabilities leaves every thread the capabilities for making and removing views. The threads
-// that start calls give up these too. To reach every thread psx may need the namespace's /proc.
+// keepCapabilities keeps, in every thread, the capabilities to create and remove views. Threads that start calls drop
+// these too. psx may need the namespace's /proc to reach every thread.
 func keepCapabilities() error {
 	if err := unix.Mount("proc", "/proc", "proc", flagsPlain|unix.MS_NOEXEC, ""); err != nil {
 		return stage("mount /proc", err)
@@ -71,8 +71,8 @@ func keepCapabilities() error {
 	return unix.Unmount("/proc", unix.MNT_DETACH)
 }
 
-// rest removes what the call has made and reports that the helper is idle. If something of the call
-// may be left, the helper ends.
+// rest removes what the call created, and reports that the helper is idle. If something of the call may remain, the
+// helper ends.
 func (h *supervisor) rest() {
 	close(h.over)
 	h.tasks.Wait()

@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// connection is a connect(2) that the broker makes for a process of the call.
+// connection is a connect(2) that the broker performs for a process of the call.
 type connection struct {
 	socket  int    // a copy of the process's descriptor
 	address []byte // a struct sockaddr
-	file    int    // the file of a local socket; -1 = none
+	file    int    // file of a local socket; -1 = none
 	own     bool   // the listener must be a process of the call
 	limit   time.Duration
 	begun   time.Time
@@ -31,8 +31,8 @@ func (c *connection) close() {
 	}
 }
 
-// pin opens the file of a local socket as the thread would, and connects to that file, whatever its
-// path leads to later. It does not follow the magic links of /proc, which bypass every path.
+// pin opens the file of a local socket as the thread would, so that the connection is to that file even if the path
+// changes. It does not follow the magic links of /proc, which bypass paths.
 func (c *connection) pin(thread int, path string) error {
 	from, err := unix.Open("/proc/"+strconv.Itoa(thread)+"/cwd", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -49,10 +49,10 @@ func (c *connection) pin(thread int, path string) error {
 	return nil
 }
 
-// shortest is the shortest kernel timeout; zero means no timeout.
+// shortest is the shortest timeout of the kernel; zero means no timeout.
 const shortest = time.Microsecond
 
-// try connects, and reports whether that would block, which the helper does not do.
+// try connects without blocking. waits reports whether connect(2) would block.
 func (c *connection) try() (waits bool, err error) {
 	flags, err := unix.FcntlInt(uintptr(c.socket), unix.F_GETFL, 0)
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *connection) try() (waits bool, err error) {
 	return true, nil
 }
 
-// underWay reports whether a connect may still succeed: signals of the helper interrupt it, too.
+// underWay reports whether a connect may still succeed. Signals to the helper interrupt it as well.
 func underWay(err error) bool {
 	return slices.ContainsFunc([]error{unix.EAGAIN, unix.EINPROGRESS, unix.EALREADY, unix.EINTR}, func(e error) bool { return errors.Is(err, e) })
 }
@@ -98,7 +98,7 @@ func (c *connection) connect() error {
 	return nil
 }
 
-// knock reports whether a listener exists, using a socket of the helper.
+// knock reports, with a socket of the helper, whether a listener exists.
 func (c *connection) knock() error {
 	kind, err := unix.GetsockoptInt(c.socket, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil {
@@ -116,8 +116,8 @@ func (c *connection) knock() error {
 	return errRefused
 }
 
-// finish verifies the listener if only the call's own processes are allowed: a process of the
-// machine has no pid in the call (unix(7), SO_PEERCRED).
+// finish checks the listener if it must be a process of the call: a process of the machine has no pid in the call
+// (unix(7), SO_PEERCRED).
 func (c *connection) finish(err error) error {
 	if err != nil || !c.own {
 		return err
@@ -130,7 +130,7 @@ func (c *connection) finish(err error) error {
 	return errRefused
 }
 
-// retry retries until the connection is made or fails, times out, or its process is gone.
+// retry retries until the connection succeeds, fails or times out, or its process has ended.
 func (b *broker) retry(id uint64, c connection) {
 	defer c.close()
 	const often, seldom = time.Millisecond, 20 * time.Millisecond

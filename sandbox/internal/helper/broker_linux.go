@@ -16,34 +16,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// broker performs every connect(2) of a call. A filter cannot check the address: it is in memory,
-// where another thread can change it after the check. So the kernel stops the call and notifies the
-// helper (seccomp_unotify(2)), which copies the descriptor and the address, decides on these
-// copies, and connects. The kernel never continues the program's own system call.
+// broker performs every connect(2) of a call. A filter cannot check the address, which is in memory where another
+// thread can change it after the check. So the kernel stops the system call and notifies the helper
+// (seccomp_unotify(2)), which copies the descriptor and the address, decides on the copies, and connects. The kernel
+// never continues the program's own system call.
 //
-// A call may connect to local sockets of its own processes, and to listed ones. A socket of the
-// machine is recognised by its file: the call cannot have created it on a read-only mount. In a
-// directory writable by both it is recognised by its listener: see listeners, and connection.finish
-// for a shared network.
+// A call may connect to local sockets of its own processes, and to listed ones. A socket of the machine is recognised
+// by its file, which the call cannot have created if the mount is read-only. In a directory that both can write, it
+// is recognised by its listener: see listeners, and connection.finish for a shared network.
 //
-// The listener sees the helper as the connecting process (SO_PEERCRED), with the same user. While a
-// connect waits, only fatal signals interrupt it.
+// The listener sees the helper as the connecting process (SO_PEERCRED), with the same user. While a connect waits,
+// only fatal signals interrupt it.
 type broker struct {
-	fd     int        // the seccomp notification descriptor
+	fd     int        // seccomp notification descriptor
 	shared bool       // the call is in the machine's PID namespace
-	own    bool       // the call has its own network, and all abstract sockets in it
-	listed []fileID   // sockets of the machine that the call may connect to
+	own    bool       // the call has a network of its own, including abstract sockets
+	listed []fileID   // sockets of the machine to which the call may connect
 	inside *listeners // used by serve; nil until then, or if sock_diag is unavailable
-	asked  bool       // inside was initialised
+	asked  bool       // inside is initialised
 
-	lenders atomic.Pointer[[]int] // helpers of other calls whose servers this one may reach; nil = none
+	lenders atomic.Pointer[[]int] // sockets to helpers of other calls whose servers this one may reach; nil = none
 	asking  sync.Mutex            // serialises requests to lenders
 
 	refused refusals
 	work    sync.WaitGroup // serve, and waiting connections
 }
 
-// lend lets the call reach the servers of other calls.
 func (b *broker) lend(lenders []int) {
 	limit := unix.NsecToTimeval(borrowWithin.Nanoseconds())
 	for _, fd := range lenders {
@@ -74,7 +72,6 @@ type response struct {
 	flags uint32
 }
 
-// newBroker returns the broker for a notification descriptor.
 func newBroker(s *Spec, fd int) *broker {
 	b := &broker{fd: fd, shared: s.Shared, own: s.Loopback}
 	for _, path := range s.Sockets {
@@ -83,13 +80,13 @@ func newBroker(s *Spec, fd int) *broker {
 			b.listed = append(b.listed, identify(&st))
 		}
 	}
-	// Wakes each on the core of the other (since Linux 6.6): three times as fast.
+	// Wakes each on the CPU of the other (Linux 6.6), which is three times as fast.
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
 	return b
 }
 
-// canBroker reports whether the helper can distinguish the call's own sockets, and may inspect its
-// processes: Yama allows it to their ancestor, but to no one in its stricter modes.
+// canBroker reports whether the helper can recognise the call's own sockets and inspect its processes. Yama lets an
+// ancestor do that, but no process in its stricter modes.
 func canBroker(s *Spec) bool {
 	if !s.Namespaces || s.Shared && !s.Loopback {
 		return false
@@ -98,32 +95,32 @@ func canBroker(s *Spec) bool {
 	return err != nil || strings.TrimSpace(string(mode)) < "2"
 }
 
-// wait returns when no process of the call is left and the broker has ended.
+// wait returns when the call has no processes and the broker has ended.
 func (b *broker) wait() {
 	if b != nil {
 		b.work.Wait()
 	}
 }
 
-// serve answers until the call has no process any more, on its own thread.
+// serve answers, on a thread of its own, until the call has no processes.
 func (b *broker) serve() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	defer unix.Close(b.fd) // after an early return every connect fails
+	defer unix.Close(b.fd) // after an early return, every connect fails
 	defer func() { b.inside.close() }()
 	for b.isAsked() {
 		var n notification
 		switch e := b.control(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)); e {
 		case 0:
 			b.answer(&n)
-		case unix.ENOENT, unix.EINTR: // the process is gone
+		case unix.ENOENT, unix.EINTR: // the process has ended
 		default:
 			return
 		}
 	}
 }
 
-// isAsked waits for a notification. It returns false when no process of the call is left.
+// isAsked waits for a notification. It returns false when the call has no processes.
 func (b *broker) isAsked() bool {
 	fds := []unix.PollFd{{Fd: int32(b.fd), Events: unix.POLLIN}}
 	for {
@@ -139,18 +136,18 @@ func (b *broker) control(request uintptr, argument unsafe.Pointer) unix.Errno {
 	return e
 }
 
-// answer connects, or refuses. A connection that would block continues in its own goroutine.
+// answer connects or refuses. A connection that would block continues in a goroutine.
 func (b *broker) answer(n *notification) {
 	c, err := b.accept(n)
 	if err == nil && b.borrows(&c) {
-		// Ends with the connection, or when the process that waits is gone.
+		// Ends with the connection, or when the waiting process has ended.
 		b.work.Go(func() { b.borrow(*n, c) })
 		return
 	}
 	if err == nil {
 		var waits bool
 		if waits, err = c.try(); waits {
-			// Ends with the connection, or when the process that waits is gone.
+			// Ends with the connection, or when the waiting process has ended.
 			b.work.Go(func() { b.retry(n.id, c) })
 			return
 		}
@@ -158,7 +155,7 @@ func (b *broker) answer(n *notification) {
 	b.end(n.id, &c, err)
 }
 
-// end closes a connection that is made or failed, and answers the process.
+// end closes a connection that succeeded or failed, and answers the process.
 func (b *broker) end(id uint64, c *connection, err error) {
 	b.refused.note(c, err)
 	c.close()
@@ -167,17 +164,17 @@ func (b *broker) end(id uint64, c *connection, err error) {
 
 func (b *broker) reply(id uint64, err error) {
 	r := response{id: id, errno: -int32(errnoOf(err))}
-	// ENOENT: the process was killed meanwhile.
+	// ENOENT means that the process was killed.
 	for b.control(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)) == unix.EINTR {
 	}
 }
 
-// waits reports whether the process still waits: until then its pid is not reused.
+// waits reports whether the process still waits. Until then its pid is not reused.
 func (b *broker) waits(id uint64) bool {
 	return b.control(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&id)) == 0
 }
 
-// accept copies the descriptor and address of a request and decides. The caller closes c.
+// accept copies the descriptor and address of a request, and decides. The caller closes c.
 func (b *broker) accept(n *notification) (c connection, err error) {
 	c = connection{socket: -1, file: -1}
 	if c.socket, err = takeDescriptor(int(n.thread), int(int32(n.data.args[0]))); err != nil {
@@ -201,7 +198,7 @@ func (b *broker) accept(n *notification) (c connection, err error) {
 	if err := c.pin(int(n.thread), unix.ByteSliceToString(path)); err != nil {
 		return c, err
 	}
-	// All of the above belonged to this thread, not to one that reused its id.
+	// What was read belonged to this thread, not to one that reused its id.
 	if !b.waits(n.id) {
 		return c, unix.ESRCH
 	}
@@ -244,13 +241,12 @@ func (b *broker) hear(c *connection) error {
 	if found, err := b.inside.has(c.file); found || err != nil {
 		return err
 	}
-	// Another listener, or none: programs need to distinguish them.
+	// Another listener, or none. Programs must be able to distinguish these.
 	return c.knock()
 }
 
-// takeDescriptor copies a descriptor of a thread. Threads share their descriptors unless unshared;
-// kernels before 6.9 only support whole processes, so descriptors of an unshared thread are not
-// found there.
+// takeDescriptor copies a descriptor of a thread. Before Linux 6.9, only descriptors of whole processes can be
+// copied; those of a thread that has unshared its table are not found.
 func takeDescriptor(thread, fd int) (int, error) {
 	process, err := unix.PidfdOpen(thread, unix.PIDFD_THREAD)
 	if errors.Is(err, unix.EINVAL) {
@@ -262,7 +258,7 @@ func takeDescriptor(thread, fd int) (int, error) {
 	defer unix.Close(process)
 	copied, err := unix.PidfdGetfd(process, fd, 0)
 	if errors.Is(err, unix.EPERM) {
-		err = unix.EACCES // a process that is not dumpable
+		err = unix.EACCES // the process is not dumpable
 	}
 	return copied, err
 }
@@ -281,7 +277,7 @@ func leaderOf(thread int) int {
 // longestAddress is the size of struct sockaddr_storage.
 const longestAddress = 128
 
-// readAddress copies an address once, and appends two NULs.
+// readAddress copies an address once and appends two NULs.
 func readAddress(thread int, at uint64, length uint32) ([]byte, error) {
 	if length < 2 || length > longestAddress {
 		return nil, unix.EINVAL

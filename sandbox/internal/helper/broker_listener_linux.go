@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listeners lists the listening local sockets of a network namespace (sock_diag(7)). A call with
-// its own network sees only its own. It is checked before connecting: checking afterwards would let
-// another thread write to a socket that is about to be refused.
+// listeners lists the listening local sockets of a network namespace (sock_diag(7)); a call with its own network sees
+// only its own. The list is read before connecting: after it, another thread could already write to a socket that is
+// about to be refused.
 type listeners struct {
 	netlink int
-	mounts  mountTable // of the call's view, which do not change any more
+	mounts  mountTable // of the call's view, which no longer change
 }
 
 // newListeners returns nil if the kernel lacks support.
@@ -37,8 +37,8 @@ func (l *listeners) close() {
 	}
 }
 
-// socketFile identifies a socket's file as sock_diag does: half of the inode number, and the device
-// of its file system, which stat(2) reports differently.
+// socketFile identifies the file of a socket as sock_diag does: by half of the inode number, and by the device of the
+// file system, which differs from that in stat(2).
 type socketFile struct{ inode, device uint32 }
 
 // has reports whether a process listens on the socket with this file.
@@ -60,7 +60,7 @@ func (l *listeners) has(file int) (bool, error) {
 	return found, err
 }
 
-// each calls use for all listening sockets. It reads the kernel's answer to the end.
+// each calls use for all listening sockets. It always reads the complete answer of the kernel.
 func (l *listeners) each(use func(socketFile) bool) error {
 	const (
 		bodySize         = 16 + 24
@@ -96,7 +96,7 @@ func (l *listeners) each(use func(socketFile) bool) error {
 	}
 }
 
-// eachMessage splits an answer. It reports whether it was the last one.
+// eachMessage splits an answer. end reports whether it was the last one.
 func eachMessage(b []byte, use func(body []byte)) (end bool, err error) {
 	for len(b) >= 16 {
 		size := int(binary.NativeEndian.Uint32(b))

@@ -12,19 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errRefused is the broker's refusal; other errors are the kernel's.
+// errRefused means that the broker refused; other errors are the kernel's.
 var errRefused = fmt.Errorf("the socket is the machine's: %w", unix.EACCES)
 
-// maxRefusals bounds the sockets that are reported.
 const maxRefusals = 16
 
-// refusals reports refused sockets to the daemon, each once, before the program gets its error.
+// refusals reports each refused socket to the daemon once, before the program gets its error.
 type refusals struct {
 	mu       sync.Mutex
 	reported map[string]bool
 }
 
-// note reports a connection if err is errRefused.
 func (r *refusals) note(c *connection, err error) {
 	if !errors.Is(err, errRefused) {
 		return

@@ -11,15 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BwrapArguments returns the arguments with which bwrap(1), 0.8 or later, makes the namespaces and
-// the view of a specification that is External: the view of buildView, as far as bwrap can make it.
-// It records the identity of these paths in the specification, so that the helper can verify them; so it must be
-// called once for a Spec.
+// BwrapArguments returns the arguments for bwrap(1), 0.8 or later, to create the namespaces and the view of a
+// specification that is External: the view of buildView as far as bwrap supports it. It records the identities of
+// paths in the specification for the helper to verify, so it must be called once for a Spec.
 //
-// console is the terminal of the call, or "". cover returns the descriptor, by its number in bwrap,
-// of a file with Cover as content; bwrap consumes one for each hidden file.
+// console is the terminal of the call, or "". cover returns the descriptor, by its number in bwrap, of a file that
+// contains Cover; bwrap consumes one for each hidden file.
 //
-// bwrap resolves paths later, and follows links. See checkView.
+// bwrap resolves the paths later, and follows links; checkView verifies the result.
 func (s *Spec) BwrapArguments(console string, cover func() (fd int, err error)) ([]string, error) {
 	if err := s.lookAtRoots(); err != nil {
 		return nil, err
@@ -52,9 +51,8 @@ func (s *Spec) BwrapArguments(console string, cover func() (fd int, err error)) 
 	return append(append(a, hidden...), "--remount-ro", "/dev", "--chdir", "/"), nil
 }
 
-// bwrapNamespaces returns the arguments for namespaces without capabilities. --die-with-parent
-// would bind bwrap to a thread of the daemon, which may end before; instead the helper ends with
-// its socket.
+// bwrapNamespaces returns the arguments for namespaces without capabilities. --die-with-parent is not used: it would
+// end bwrap with the thread of the daemon that started it. Instead the helper ends with its socket.
 func (s *Spec) bwrapNamespaces() []string {
 	a := []string{"--unshare-user", "--disable-userns", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--as-pid-1", "--new-session", "--cap-drop", "ALL"}
 	if s.Loopback {
@@ -84,8 +82,8 @@ func (s *Spec) bwrapPrivate() []string {
 	return append(a, private("/dev/shm", "1777", shmBytes)...)
 }
 
-// bwrapContents fills the private directories: caches, resolv.conf, and sockets of the machine.
-// Those below a root are present with it.
+// bwrapContents fills the private directories with caches, resolv.conf and sockets of the machine. Those below a root
+// are already there.
 func (s *Spec) bwrapContents() (a []string) {
 	for _, c := range s.Caches {
 		if Covered(c.Path) || isDir(c.Path) {
@@ -104,8 +102,7 @@ func (s *Spec) bwrapContents() (a []string) {
 	return a
 }
 
-// bwrapHidden covers hidden paths. Paths in a covered directory are skipped: bwrap would create
-// them.
+// bwrapHidden covers hidden paths. It skips paths in a covered directory, which bwrap would create.
 func (s *Spec) bwrapHidden(cover func() (int, error)) ([]string, error) {
 	var a, dirs []string
 	here, err := s.hiddenHere()
@@ -130,7 +127,7 @@ func (s *Spec) bwrapHidden(cover func() (int, error)) ([]string, error) {
 	return a, nil
 }
 
-// hiddenHere returns the hidden and the masked paths that exist in the view, with links resolved, directories before
+// hiddenHere returns the hidden and masked paths that exist in the view, with links resolved, directories before
 // their contents.
 func (s *Spec) hiddenHere() (list []string, err error) {
 	for _, path := range s.Hide {
@@ -156,8 +153,8 @@ func (s *Spec) hiddenHere() (list []string, err error) {
 	return slices.Compact(list), nil
 }
 
-// lookAtRoots records the identity of the roots, and of the pinned and the protected paths below
-// them. It follows no link.
+// lookAtRoots records the identities of the roots, and of the pinned and protected paths below them. It follows no
+// links.
 func (s *Spec) lookAtRoots() error {
 	for i, r := range s.Roots {
 		is, err := identityAt(r.Path)
@@ -219,7 +216,7 @@ func (s *Spec) inRoot(path string) bool {
 	return slices.ContainsFunc(s.Roots, func(r Root) bool { return paths.Within(path, r.Path) })
 }
 
-// isDir reports whether path is a directory, and not a link to one.
+// isDir reports whether path is a directory and not a link to one.
 func isDir(path string) bool {
 	var st unix.Stat_t
 	return unix.Lstat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// serveOverlays mounts overlays and passes each to the daemon. Nothing else runs in this process's
-// namespaces, and the mounts are attached nowhere: only the descriptors keep them.
+// serveOverlays mounts overlays and sends each to the daemon. Nothing else runs in the namespaces of this process.
+// The mounts are not attached; only the descriptors keep them.
 func serveOverlays(list []Overlay) int {
 	for _, o := range list {
 		e, fds := Event{Kind: EventOverlay}, []int(nil)
@@ -29,7 +29,7 @@ func serveOverlays(list []Overlay) int {
 	return 0
 }
 
-// mount makes the overlay, with attributes that need no privilege ("userxattr").
+// mount mounts the overlay, with attributes that require no privilege ("userxattr").
 func (o Overlay) mount() (int, error) {
 	fsfd, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -55,7 +55,7 @@ func (o Overlay) mount() (int, error) {
 
 func (o Overlay) configure(fsfd int) error {
 	for _, dir := range [][2]string{{"lowerdir", o.Lower}, {"upperdir", o.Upper}, {"workdir", o.Work}} {
-		// By descriptor: a path would need escapes, and fewer than 256 bytes.
+		// A path would have to be escaped and shorter than 256 bytes.
 		fd, err := locate(dir[1])
 		if err != nil {
 			return stage("open "+dir[1], err)
@@ -121,7 +121,7 @@ func attachCaches(trees []tree) error {
 	return nil
 }
 
-// writable returns all directories in which a call may write on the host or in its caches.
+// writable returns the directories in which a call may write on the host or in its caches.
 func (s *View) writable() []Root {
 	roots := slices.Clone(s.Roots)
 	for _, c := range s.Caches {

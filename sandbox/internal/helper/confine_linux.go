@@ -17,7 +17,7 @@ type stageError struct {
 func (e *stageError) Error() string { return e.stage + ": " + e.err.Error() }
 func (e *stageError) Unwrap() error { return e.err }
 
-// stage adds the name of the failed step. The innermost name wins.
+// stage adds the name of the failed step to an error. The innermost name is kept.
 func stage(name string, err error) error {
 	var named *stageError
 	if err == nil || errors.As(err, &named) {
@@ -26,12 +26,12 @@ func stage(name string, err error) error {
 	return &stageError{name, err}
 }
 
-// StageChdir fails because of the caller: the directory it asked for.
+// StageChdir is the stage that fails because of the caller: its directory.
 const StageChdir = "chdir"
 
-// confine moves the process into its view and puts the calling thread, which forks the shell, under
-// Landlock and the filter. The other threads go on without capabilities, or with those of
-// keepCapabilities. It returns the version of Landlock and the broker, if any.
+// confine moves the process into its view, and puts the calling thread, which forks the shell, under Landlock and the
+// filter. The other threads continue without capabilities, or with those of keepCapabilities. It returns the version
+// of Landlock, and the broker if there is one.
 func (t *site) confine(s *Spec, handed []int) (abi int, b *broker, err error) {
 	switch {
 	case s.External:
@@ -48,8 +48,8 @@ func (t *site) confine(s *Spec, handed []int) (abi int, b *broker, err error) {
 	if err := dropCapabilities(s); err != nil {
 		return 0, nil, stage("drop capabilities", err)
 	}
-	// In the view, where a hidden or private directory is not the host's, and without the capability to
-	// bypass permissions.
+	// In the view, where hidden and private directories are not the host's, and without the capability to bypass
+	// permissions.
 	if err := s.enter(); err != nil {
 		return 0, nil, stage(StageChdir, err)
 	}
@@ -71,7 +71,7 @@ func (t *site) confine(s *Spec, handed []int) (abi int, b *broker, err error) {
 	return abi, b, nil
 }
 
-// limit sets the limits of helper and shell, apart from boundNumbers and limitNumbers.
+// limit sets the limits of the helper and the shell, apart from those of boundNumbers and limitNumbers.
 func limit(s *Spec) error {
 	for _, l := range []struct {
 		name  string
@@ -81,8 +81,8 @@ func limit(s *Spec) error {
 	}{
 		{"core size", unix.RLIMIT_CORE, 0, true},
 		{"file size", unix.RLIMIT_FSIZE, s.FileBytes, s.FileBytes > 0},
-		// The kernel counts these per user, across all namespaces. Without pending signals no Go program
-		// of the user, and so no helper, could start: see syscall.AllThreadsSyscall.
+		// The kernel counts these per user, across all namespaces. Without any pending signals, no Go program of the
+		// user could start, and so no helper: see syscall.AllThreadsSyscall.
 		{"pending signals", unix.RLIMIT_SIGPENDING, 1024, true},
 		{"bytes of message queues", unix.RLIMIT_MSGQUEUE, 128 << 10, true},
 	} {
@@ -96,13 +96,13 @@ func limit(s *Spec) error {
 	return nil
 }
 
-// secureBits end and lock the privileges of uid 0 (capabilities(7), "The securebits flags").
+// secureBits disables and locks the privileges of uid 0 (capabilities(7), "The securebits flags").
 const secureBits = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<5 | 1<<6 | 1<<7
 
-// dropCapabilities drops all capabilities of every thread, or with Again of the calling one, and
-// prevents the calling thread, which forks, from regaining them.
+// dropCapabilities drops all capabilities of every thread, or with Again of the calling thread, and keeps the calling
+// thread, which forks, from regaining them.
 func dropCapabilities(s *Spec) error {
-	of := psx.Syscall3 // includes threads created by C, in binaries built with cgo
+	of := psx.Syscall3 // includes threads created by C in cgo binaries
 	switch {
 	case s.Namespaces && !s.External:
 		if err := dropForGood(); err != nil {
@@ -121,11 +121,11 @@ func dropCapabilities(s *Spec) error {
 	return setCapabilities(of, 0)
 }
 
-// dropForGood keeps programs started by the calling thread from having capabilities.
+// dropForGood keeps programs that the calling thread starts from having capabilities.
 func dropForGood() error {
 	for c := uintptr(0); c < 64; c++ {
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); errors.Is(err, unix.EINVAL) {
-			break // beyond the last one that this kernel knows
+			break // this kernel has no more capabilities
 		} else if err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func dropForGood() error {
 	return unix.Prctl(unix.PR_SET_SECUREBITS, secureBits, 0, 0, 0)
 }
 
-// setCapabilities sets the permitted and effective capabilities, all below 32.
+// setCapabilities sets the permitted and effective capabilities, which must all be below 32.
 func setCapabilities(syscall3 func(number, a, b, c uintptr) (uintptr, uintptr, syscall.Errno), these uint32) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	data := [2]unix.CapUserData{{Effective: these, Permitted: these}}

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// send sends an event to the daemon. One packet is one message, so threads need no lock. If sending
-// fails it ends the connection, since the daemon may wait for the event: the helper counts as lost,
-// and obey ends the call.
+// send sends an event to the daemon. A packet is a message, so threads need no lock. If sending fails, it shuts the
+// connection down, since the daemon may be waiting for the event: the helper then counts as lost, and obey ends the
+// call.
 func send(e Event) {
 	b := e.Encode()
 	err := unix.Sendto(ControlFD, b, unix.MSG_NOSIGNAL, nil)
@@ -18,14 +18,14 @@ func send(e Event) {
 		err = unix.Sendto(ControlFD, b, unix.MSG_NOSIGNAL, nil)
 	}
 	if err != nil {
-		_ = unix.Shutdown(ControlFD, unix.SHUT_RDWR) // fails if the daemon is gone, which obey notices
+		_ = unix.Shutdown(ControlFD, unix.SHUT_RDWR) // fails if the daemon has ended, which obey detects
 	}
 }
 
 const maxHanded = 64
 
-// receiveSpec waits for the first order. Its first descriptor contains the specification, the next
-// Handed ones are for the helper, the rest for the shell, from descriptor 3 on.
+// receiveSpec waits for the first order. Its first descriptor contains the specification; the next Handed ones are
+// for the helper, the rest for the shell, from descriptor 3 on.
 func receiveSpec() (spec Spec, handed []int, files []uintptr, err error) {
 	buf := make([]byte, 64)
 	n, fds, err := receive(ControlFD, buf)
@@ -50,7 +50,6 @@ func receiveSpec() (spec Spec, handed []int, files []uintptr, err error) {
 	return spec, fds[:spec.Handed], files, nil
 }
 
-// receive reads a packet with its descriptors.
 func receive(socket int, buf []byte) (n int, fds []int, err error) {
 	oob := make([]byte, unix.CmsgSpace(4*maxHanded))
 	var oobn int
@@ -72,7 +71,7 @@ func receive(socket int, buf []byte) (n int, fds []int, err error) {
 	return n, fds, err
 }
 
-// receiveOrder waits for the daemon's next order. It fails if the daemon is gone.
+// receiveOrder waits for the next order. It returns an error if the daemon has ended.
 func receiveOrder(buf []byte) (order Order, fds []int, err error) {
 	n, fds, err := receive(ControlFD, buf)
 	if err != nil {

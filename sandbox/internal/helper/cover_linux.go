@@ -11,11 +11,11 @@ import (
 	"github.com/toold/toold/internal/paths"
 )
 
-// coverFile covers hidden files. Its mode lets no one open it.
+// coverFile covers hidden files. Its mode lets no user open it.
 const coverFile = "/dev/.cover"
 
-// Cover is its content. It is not empty, because programs may not open an empty file: npm pack
-// would put it into its archive instead of failing.
+// Cover is its content. It is not empty, because some programs do not open an empty file: npm pack would put it into
+// its archive instead of failing.
 const Cover = "\n"
 
 func (v *View) hideAll(paths []string) error {
@@ -37,9 +37,8 @@ func (v *View) hide(path string) error {
 	return cover(fd)
 }
 
-// unreachable returns nil if err says that calls cannot open a hidden path either. Below a root
-// they can open a directory that is closed and not covered, or another call can for them; not one of
-// another user.
+// unreachable returns nil if err means that calls cannot open a hidden path either. Below a root they could open a
+// directory without permissions by restoring them, unless it belongs to another user.
 func (v *View) unreachable(path string, err error) error {
 	open := func(r Root) bool { return paths.Below(path, r.Path) }
 	below := func(dir string) bool { return paths.Below(path, dir) }
@@ -50,7 +49,7 @@ func (v *View) unreachable(path string, err error) error {
 	return except(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP)
 }
 
-// closedByOther reports whether the directory that makes a path unreachable is another user's: calls
+// closedByOther reports whether the directory that makes a path unreachable belongs to another user, so that calls
 // cannot open it.
 func closedByOther(path string) bool {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
@@ -61,8 +60,8 @@ func closedByOther(path string) bool {
 	}
 }
 
-// maskAll covers paths below the roots. A path that is gone needs no cover; one that became a link,
-// by another call, is an error.
+// maskAll covers paths below the roots. A missing path needs no cover; one that another call has replaced by a link
+// is an error.
 func maskAll(paths []string) error {
 	for _, path := range paths {
 		fd, err := locate(path)
@@ -77,7 +76,7 @@ func maskAll(paths []string) error {
 	return nil
 }
 
-// cover mounts something that cannot be opened over the open file or directory.
+// cover mounts something that cannot be opened on the open file or directory.
 func cover(fd int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openProxyListeners routes every IPv4 address to the call's own network, listens there for DNS and
-// on the ports, and passes the sockets to the daemon. The local address of an accepted connection
-// is the one that the program dialed.
+// openProxyListeners routes every IPv4 address to the call's own network, listens there for DNS and on the ports, and
+// sends the sockets to the daemon. The local address of an accepted connection is the one that the program dialed.
 func openProxyListeners(ports []uint64) error {
 	if err := errors.Join(takeAllAddresses(), haveAddress()); err != nil {
 		return stage("make all addresses local", err)
@@ -46,8 +45,8 @@ func openProxyListeners(ports []uint64) error {
 	return stage("pass the sockets", unix.Sendmsg(ControlFD, e.Encode(), unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL))
 }
 
-// takeAllAddresses adds "local 0.0.0.0/0 dev lo" to the local routing table (rtnetlink(7)), so that
-// every address is local.
+// takeAllAddresses adds "local 0.0.0.0/0 dev lo" to the local routing table (rtnetlink(7)), so that every address is
+// local.
 func takeAllAddresses() error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -55,7 +54,7 @@ func takeAllAddresses() error {
 	}
 	defer unix.Close(fd)
 	const size = unix.SizeofNlMsghdr + unix.SizeofRtMsg + 8
-	const loopback = 1 // index of lo in a fresh namespace
+	const loopback = 1 // index of lo in a new namespace
 	m := make([]byte, 0, size)
 	m = binary.NativeEndian.AppendUint32(m, size)
 	m = binary.NativeEndian.AppendUint16(m, unix.RTM_NEWROUTE)
@@ -82,9 +81,8 @@ func takeAllAddresses() error {
 	return nil
 }
 
-// haveAddress gives the network a non-loopback address. Without one, getaddrinfo(3) with
-// AI_ADDRCONFIG finds no name. It is the last of the addresses assigned to names, so many of which
-// a call never has.
+// haveAddress gives the network a non-loopback address, without which getaddrinfo(3) with AI_ADDRCONFIG finds no
+// names. It is the last of the addresses for names, which a call never reaches.
 func haveAddress() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -101,15 +99,15 @@ func haveAddress() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFADDR, own)
 }
 
-// resolverText sends queries to the daemon with the longest timeout of resolvers, since a person
-// may have to answer (resolv.conf(5)).
+// resolverText sends queries to the daemon. It sets the longest timeout that resolvers support, since a person may
+// have to answer (resolv.conf(5)).
 const resolverText = "nameserver 127.0.0.1\noptions timeout:30 attempts:5\n"
 
-// resolverFile is its path; /dev exists already and is private.
+// resolverFile contains resolverText; /dev already exists and is private.
 const resolverFile = "/dev/.resolv"
 
-// ownResolver returns a tree with resolverText for the target of /etc/resolv.conf. If there is
-// none, programs query 127.0.0.1 by default.
+// ownResolver returns a tree that replaces the target of /etc/resolv.conf by resolverText. Without such a file,
+// programs query 127.0.0.1 by default.
 func ownResolver() ([]tree, error) {
 	to, err := filepath.EvalSymlinks("/etc/resolv.conf")
 	if err != nil {

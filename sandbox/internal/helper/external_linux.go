@@ -11,15 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// In tier A-bwrap, bwrap makes the namespaces and the view, and starts the helper in them. The
-// helper cannot change either. It verifies the namespaces and mounts, fails on any mismatch, and
-// then works as in namespaces of its own.
+// In tier A-bwrap, bwrap creates the namespaces and the view, and starts the helper in them. The helper cannot change
+// these. It verifies the namespaces and mounts, fails on any mismatch, and then works as in its own namespaces.
 
-// streams is the number of descriptors of the command in a specification that is External.
+// streams is the number of leading descriptors for the command if a specification is External.
 const streams = 3
 
-// takeStreams replaces bwrap's streams by those of the call, and makes the terminal the controlling
-// one. It returns the remaining descriptors.
+// takeStreams replaces bwrap's streams by those of the call, and makes the terminal the controlling one. It returns
+// the remaining descriptors.
 func takeStreams(s *Spec, handed []int) ([]int, error) {
 	if len(handed) < streams {
 		return nil, stage("take the streams", errGarbled)
@@ -53,7 +52,7 @@ func checkExternal(s *Spec) error {
 	return checkView(s, mounts)
 }
 
-// NamespaceKinds returns the namespaces of a call, by their names in /proc/PID/ns (namespaces(7)).
+// NamespaceKinds returns the names of the call's namespaces in /proc/PID/ns (namespaces(7)).
 func (s *Spec) NamespaceKinds() []string {
 	kinds := []string{"user", "mnt", "pid", "ipc", "uts"}
 	if s.Loopback {
@@ -62,7 +61,6 @@ func (s *Spec) NamespaceKinds() []string {
 	return kinds
 }
 
-// checkNamespaces fails if one of them is the daemon's.
 func checkNamespaces(s *Spec) error {
 	if os.Getpid() != 1 {
 		return errors.New("the helper is not the first process of a namespace")
@@ -83,7 +81,6 @@ func checkNamespaces(s *Spec) error {
 	return nil
 }
 
-// checkCapabilities fails if bwrap has left any.
 func checkCapabilities() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var have [2]unix.CapUserData
@@ -96,8 +93,8 @@ func checkCapabilities() error {
 	return nil
 }
 
-// checkView verifies every part of a view that matters. It follows no link, and each path must be
-// what the daemon saw there: a concurrent call could have shown bwrap a link for a moment.
+// checkView verifies every security-relevant part of the view. It follows no links, and each path must be what the
+// daemon saw there, since a concurrent call could briefly have replaced it by a link.
 func checkView(s *Spec, mounts mountTable) error {
 	if err := mounts.checkWritable(s); err != nil {
 		return stage("make / read-only", err)
@@ -128,7 +125,7 @@ func checkView(s *Spec, mounts mountTable) error {
 	return mounts.checkCovers(s)
 }
 
-// checkCovers verifies that what is hidden or masked is covered, or cannot be reached.
+// checkCovers verifies that what is hidden or masked is covered or unreachable.
 func (m mountTable) checkCovers(s *Spec) error {
 	for _, path := range s.Hide {
 		fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
@@ -151,7 +148,7 @@ func (m mountTable) checkCovers(s *Spec) error {
 	return nil
 }
 
-// checkAt verifies that path is a mount of the recorded file, and read-only if required.
+// checkAt verifies that path is a mount of the recorded file, read-only if required.
 func (m mountTable) checkAt(r Root) error {
 	fd, err := locate(r.Path)
 	if err != nil {
@@ -196,8 +193,7 @@ func (m mountTable) checkHidden(fd int) error {
 	return nil
 }
 
-// checkWritable fails for every reachable writable mount that is neither private nor below a
-// writable root.
+// checkWritable returns an error for a reachable writable mount that is neither private nor below a writable root.
 func (m mountTable) checkWritable(s *Spec) error {
 	roots := s.writable()
 	for id, at := range m {
@@ -217,7 +213,6 @@ func (m mountTable) checkWritable(s *Spec) error {
 	return nil
 }
 
-// private reports whether a mount point is private to each call.
 func private(point string) bool {
 	return slices.Contains([]string{"/tmp", "/var/tmp", "/run", "/proc"}, point) || paths.Below(point, "/dev")
 }
@@ -230,7 +225,7 @@ type mountPoint struct {
 
 type mountTable map[uint64]mountPoint
 
-// readMountTable reads the mounts of this process (proc_pid_mountinfo(5)).
+// readMountTable returns the mounts of this process (proc_pid_mountinfo(5)).
 func readMountTable() (mountTable, error) {
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -256,7 +251,7 @@ func parseMountTable(text string) (mountTable, error) {
 	return m, nil
 }
 
-// unescapeMount undoes the kernel's escapes of spaces, tabs, newlines and backslashes.
+// unescapeMount reverts the kernel's escapes of spaces, tabs, newlines and backslashes.
 func unescapeMount(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }

@@ -1,15 +1,14 @@
-// Package helper runs inside the process of one call: it confines itself, starts the shell, stays
-// its parent until none of the call's processes is left, and reports to the daemon.
+// Package helper runs in the first process of a call: it confines itself, starts the shell, remains its parent until
+// the call has no other processes, and reports to the daemon.
 //
-// It imports nothing of toold but package fileops and paths, and only packages near the kernel,
-// so that a re-executed binary enters it before the large packages of the daemon are initialised
-// (the Go linker initialises ready packages in the order of their paths). Therefore it has the only
-// init function of toold.
+// Of toold, it imports only fileops and paths, and otherwise only packages near the kernel, so that a re-executed
+// binary enters it before the daemon's large packages are initialised (the Go linker initialises packages that are
+// ready in the order of their paths). For this it has toold's only init function.
 package helper
 
-// Marker is the first argument of a helper. The argument alone does nothing: without a daemon's
-// control socket on descriptor 3 the process exits with status 125.
+// Marker is the first argument of a helper. It has no effect on its own: unless descriptor 3 is the control socket of
+// a daemon, the process exits with status 125.
 const Marker = "toold-sandbox-helper"
 
-// ControlFD is the helper's descriptor of the control socket.
+// ControlFD is the descriptor of the control socket in the helper.
 const ControlFD = 3

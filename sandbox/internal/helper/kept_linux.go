@@ -14,27 +14,27 @@ import (
 
 // Directories of the base.
 const (
-	baseHost  = "host"  // the machine's mounts when the helper started
-	baseKept  = "kept"  // the last view, without its private file systems
+	baseHost  = "host"  // mounts of the machine when the helper started
+	baseKept  = "kept"  // latest view, without its private file systems
 	baseRoots = "roots" // what is mounted below those, each in a directory named by its index in base.private
-	baseView  = "view"  // the call's view: a copy of baseKept with its own private file systems
+	baseView  = "view"  // view of the call: a copy of baseKept with private file systems of its own
 )
 
-// base is the root of a helper that runs several calls. It builds a view once, and again when a
-// call needs another one or one of its mounts is gone: the kernel unmounts from a file that is
-// removed or replaced (path_resolution(7), "detach").
+// base is the root of a helper that runs several calls. It builds a view again only if a call needs another one, or
+// if one of its mounts has disappeared: the kernel unmounts from a file that is removed or replaced
+// (path_resolution(7), "detach").
 type base struct {
 	root    int
-	changes int      // an open mountinfo: see changed
-	view    *View    // the input of baseKept; nil before the first
+	changes int      // descriptor of mountinfo; see changed
+	view    *View    // input of baseKept; nil before the first
 	built   bool     // baseKept is complete
 	private []string // paths of the mounts in baseRoots
-	hidden  []string // private file systems that are hidden
+	hidden  []string // hidden private file systems
 }
 
 // newBase makes a file system with these directories the root of the mount namespace.
 func newBase() (*base, error) {
-	if err := unix.Chroot("/"); err != nil { // if it is refused, each view would be
+	if err := unix.Chroot("/"); err != nil { // if that is refused, so is each view
 		return nil, err
 	}
 	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
@@ -64,14 +64,13 @@ func newBase() (*base, error) {
 	return &base{root: root, changes: changes}, nil
 }
 
-// changed reports whether a mount was added or removed since the last call (proc_pid_mounts(5)).
+// changed reports whether a mount was added or removed since its previous call (proc_pid_mounts(5)).
 func (b *base) changed() bool {
 	fds := []unix.PollFd{{Fd: int32(b.changes), Events: unix.POLLPRI}}
 	n, err := unix.Poll(fds, 0)
 	return err != nil || n != 0
 }
 
-// enter makes the view of a call the root of this process.
 func (b *base) enter(s *Spec, handed []int) error {
 	if s.Kept && b.view == nil {
 		return errGarbled
@@ -119,7 +118,6 @@ func (b *base) enterCopy(of, at string) error {
 		unix.Chroot("."))
 }
 
-// leave unmounts the view of a call, and all mounts in it.
 func (b *base) leave() error {
 	if b.changed() { // during the call
 		b.built = false
@@ -129,10 +127,9 @@ func (b *base) leave() error {
 	return err
 }
 
-// exit makes the base the root of this process again.
 func (b *base) exit() error { return errors.Join(unix.Fchdir(b.root), unix.Chroot(".")) }
 
-// build makes baseKept the view of a call, and moves the mounts in its private file systems aside.
+// build makes baseKept the view of a call, and moves aside the mounts in its private file systems.
 func (b *base) build(s *Spec, handed []int) error {
 	if err := b.forget(); err != nil {
 		return stage("unmount the view before", err)
@@ -150,7 +147,7 @@ func (b *base) build(s *Spec, handed []int) error {
 	}
 	for i, path := range attached {
 		if slices.ContainsFunc(attached[i+1:], func(dir string) bool { return paths.Within(path, dir) }) {
-			continue // mounted over
+			continue // another mount covers it
 		}
 		if err := b.putAside(path); err != nil {
 			return stage("keep "+path, err)
@@ -171,7 +168,7 @@ func (b *base) build(s *Spec, handed []int) error {
 	return b.exit()
 }
 
-// takePlaceholder returns the console to use while a view is built, which leaves a file for fill.
+// takePlaceholder returns the console for building a view, which leaves a file for fill.
 func takePlaceholder(terminal bool) ([]tree, error) {
 	if !terminal {
 		return nil, nil
@@ -181,7 +178,6 @@ func takePlaceholder(terminal bool) ([]tree, error) {
 	return []tree{t}, err
 }
 
-// forget unmounts what build has mounted.
 func (b *base) forget() error {
 	var err error
 	for i := range b.private {
@@ -189,12 +185,12 @@ func (b *base) forget() error {
 		err = errors.Join(err, unix.Unmount(name, unix.MNT_DETACH), os.Remove(name))
 	}
 	b.private = nil
-	// Nothing is mounted there before the first view, nor after an early failure.
+	// Nothing is mounted there before the first view or after an early failure.
 	return errors.Join(err, except(unix.Unmount(baseKept, unix.MNT_DETACH), unix.EINVAL))
 }
 
-// putAside moves the mount at a path to baseRoots if it is in a private file system. Attached paths
-// are in mount order: mounts below one move with it.
+// putAside moves the mount at a path to baseRoots if it is in a private file system. Attached paths are in mount
+// order, so mounts below it move with it.
 func (b *base) putAside(path string) error {
 	within := func(dir string) bool { return paths.Within(path, dir) }
 	if !slices.ContainsFunc(privateDirs(), within) || slices.ContainsFunc(b.private, within) {
@@ -216,7 +212,6 @@ func (b *base) putAside(path string) error {
 	return unix.MoveMount(at, "", b.root, name, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-// makeMountPoint creates a directory or a file, like the one to be mounted.
 func (b *base) makeMountPoint(like int, name string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(like, &st); err != nil {
@@ -228,7 +223,7 @@ func (b *base) makeMountPoint(like int, name string) error {
 	return unix.Mknodat(b.root, name, unix.S_IFREG|0o600, 0)
 }
 
-// fill mounts fresh private file systems in a copy of the view.
+// fill mounts new private file systems in a copy of the view.
 func (b *base) fill(s *Spec, terminal []tree) error {
 	var trees []tree
 	for i, path := range b.private {
@@ -250,7 +245,6 @@ func (b *base) fill(s *Spec, terminal []tree) error {
 	return s.hideAll(b.hidden)
 }
 
-// hiddenOf returns the directories that are among the hidden paths.
 func hiddenOf(dirs, hide []string) (hidden []string) {
 	for _, path := range hide {
 		if real, err := filepath.EvalSymlinks(path); err == nil && slices.Contains(dirs, real) {
@@ -260,9 +254,8 @@ func hiddenOf(dirs, hide []string) (hidden []string) {
 	return hidden
 }
 
-// isClosed reports whether each path that must be covered, and exists, is a mount point. It must be
-// called in the view. A mount on a file that is renamed moves with it; a hard link to the same file
-// under the old name is not covered.
+// isClosed reports whether each existing path that must be covered is a mount point. It must be called in the view. A
+// mount on a file moves when the file is renamed; another hard link under the old name is not covered.
 func (v *View) isClosed() bool {
 	for _, path := range slices.Concat(v.Hide, v.Masks, v.Protect) {
 		var st unix.Statx_t

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Landlock rights by the kind of path (landlock(7)).
+// Landlock rights by kind of path (landlock(7)).
 const (
 	rightsRead     = landlock.AccessFSExecute | landlock.AccessFSReadFile | landlock.AccessFSReadDir
 	rightsTerminal = landlock.AccessFSReadFile | landlock.AccessFSReadDir | landlock.AccessFSWriteFile | landlock.AccessFSIoctlDev
@@ -17,7 +17,6 @@ const (
 		landlock.AccessFSTruncate | landlock.AccessFSIoctlDev
 )
 
-// handledRights returns the file system rights of Landlock version abi.
 func handledRights(abi int) uint64 {
 	switch {
 	case abi >= 5:
@@ -31,11 +30,11 @@ func handledRights(abi int) uint64 {
 	}
 }
 
-// restrictFiles puts the calling thread and its children into a Landlock domain. It backs up the
-// mount view in case that has a hole. It returns the version in force.
+// restrictFiles puts the calling thread and its children into a Landlock domain, as a second line of defence behind
+// the mount view. It returns the version of Landlock.
 //
-// The resolution of Unix socket paths (version 9) is not restricted, as in the seccomp filter; the
-// scopes of version 6 confine abstract sockets and signals.
+// It does not restrict the resolution of Unix socket paths (version 9), as the seccomp filter does not. The scopes of
+// version 6 restrict abstract sockets and signals.
 func restrictFiles(s *Spec) (abi int, err error) {
 	abi, err = landlock.LandlockGetABIVersion()
 	if err != nil {
@@ -115,7 +114,7 @@ func (r ruleset) fill(s *Spec) error {
 	return nil
 }
 
-// add grants rights below path. A file gets only the rights of files.
+// add grants rights below path. For a file, it grants only the rights that files have.
 func (r ruleset) add(path string, rights uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -12,10 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// boundNumbers limits the processes of a call of root, which RLIMIT_NPROC does not count
-// (setrlimit(2)), by the pid_max of its namespace. Each namespace has its own since Linux 6.14;
-// before, the file is the machine's and is not changed. There, and if a container denies writing
-// it, only a control group limits processes, which makes this unnecessary.
+// boundNumbers limits the processes of a call of root, to which RLIMIT_NPROC does not apply (setrlimit(2)), by the
+// pid_max of its namespace. Before Linux 6.14 the file is the machine's and is not changed. Then, or if a container
+// denies writing it, only a control group limits processes, which makes this unnecessary.
 func boundNumbers(s *Spec) (bound bool) {
 	if s.Processes == 0 || s.Counted || !s.apart() {
 		return false
@@ -29,14 +28,14 @@ func boundNumbers(s *Spec) (bound bool) {
 	return os.WriteFile("/proc/sys/kernel/pid_max", []byte(limit), 0) == nil
 }
 
-// groupNumbers are for groups and sessions, which keep a pid longer than their process lives.
+// groupNumbers is a reserve for groups and sessions, which keep a pid longer than their process exists.
 const groupNumbers = 64
 
-// startThreads starts all threads that the helper needs. Once its call has used up its processes it
-// could not start any, and Go's runtime would abort. When it returns the threads are idle: no
-// further one is started then (see restrictOthers).
+// startThreads starts all threads that the helper needs: after its call has reached the limit of processes it could
+// not start any, and Go's runtime would abort. When it returns, the threads are idle, and no further one is started
+// (see restrictOthers).
 func startThreads(again bool) {
-	enough := 12 // it has fewer goroutines, including the garbage collector
+	enough := 12 // more than it has goroutines, including the garbage collector's
 	if again {
 		enough += mostCalls
 	}
@@ -45,7 +44,7 @@ func startThreads(again bool) {
 	release.Add(1)
 	free.Add(enough)
 	for range enough {
-		// Ends when each has its own thread, which the runtime then keeps.
+		// Ends when each has its own thread, which the runtime keeps.
 		go func() {
 			defer free.Done()
 			runtime.LockOSThread()
@@ -76,12 +75,11 @@ func numbersAreOurs() bool {
 // leastFiles is how many more files the helper must be able to open.
 const leastFiles = 16
 
-// limitNumbers limits the open files and the processes of the helper, and so those of the shell
-// from its first instruction on. Limits can only be lowered afterwards.
+// limitNumbers limits the open files and the processes of the helper, and so those of the shell from its first
+// instruction. Limits can only be lowered later.
 //
-// The helper keeps these limits. It has its threads already (startThreads), and opens few files;
-// its open descriptors are below opened. The kernel does not count root's processes; see
-// boundNumbers.
+// The limits also apply to the helper, which already has its threads (startThreads) and opens few files; its open
+// descriptors are below opened. The kernel does not count root's processes; see boundNumbers.
 func limitNumbers(s *Spec, opened int) error {
 	if s.OpenFiles > 0 {
 		if err := limitFiles(s.OpenFiles, uint64(opened)); err != nil {
@@ -94,10 +92,9 @@ func limitNumbers(s *Spec, opened int) error {
 	return nil
 }
 
-// limitFiles bounds the open files. A lower soft limit is kept.
+// limitFiles limits the open files. It keeps a lower soft limit.
 func limitFiles(n, opened uint64) error {
-	// Go has raised the soft limit, and restores it when it executes another program, even if that
-	// fails, as here.
+	// Go has raised the soft limit, and restores it when it executes another program, even if that fails, as here.
 	_ = syscall.Exec("", nil, nil)
 	if n < opened+leastFiles {
 		return fmt.Errorf("%d are too few: the sandbox itself needs %d", n, opened+leastFiles)
@@ -105,7 +102,6 @@ func limitFiles(n, opened uint64) error {
 	return lower(unix.RLIMIT_NOFILE, n)
 }
 
-// lower sets a limit unless it is lower already.
 func lower(which int, n uint64) error {
 	var now syscall.Rlimit
 	if err := syscall.Getrlimit(which, &now); err != nil {
@@ -115,10 +111,10 @@ func lower(which int, n uint64) error {
 	return syscall.Setrlimit(which, &now)
 }
 
-// noteFull reports, once, that the call has reached its limit of processes and threads. The
-// helper's own count. ended is the number of those that have just left the table.
+// noteFull reports once that the call has reached its limit of processes and threads. The helper's own count. ended
+// is the number of those that have just left the table.
 func (h *supervisor) noteFull(all []Proc, ended uint64) {
-	counts := os.Getuid() != 0 || h.site.bound // otherwise the kernel does not: see boundNumbers
+	counts := os.Getuid() != 0 || h.site.bound // otherwise the kernel does not count; see boundNumbers
 	isLimited := h.spec.Counted || h.spec.Namespaces && counts
 	if h.spec.Processes == 0 || !isLimited {
 		return

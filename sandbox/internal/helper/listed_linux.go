@@ -11,8 +11,8 @@ import (
 	"github.com/toold/toold/internal/paths"
 )
 
-// fillListed grants rights without a view: only Landlock confines the call. It has no exceptions,
-// so nothing hidden may be below a readable directory; such a directory is split into its entries.
+// fillListed grants rights without a view: only Landlock confines the call. It has no exceptions, so nothing hidden
+// may be below a readable directory. Such a directory is granted entry by entry.
 func (r ruleset) fillListed(s *Spec, write uint64) error {
 	for _, root := range s.Roots {
 		add := func(fd int) error { return r.addOpened(fd, root.Path, write) }
@@ -31,7 +31,7 @@ func (r ruleset) fillListed(s *Spec, write uint64) error {
 	if err := r.add("/proc/self/exe", rightsRead); err != nil { // run by the file tools in the sandbox
 		return err
 	}
-	for fd := range 3 { // the user's other terminals must not be written
+	for fd := range 3 { // the user's other terminals must not be writable
 		var st unix.Stat_t
 		if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFCHR {
 			continue
@@ -43,7 +43,7 @@ func (r ruleset) fillListed(s *Spec, write uint64) error {
 	return nil
 }
 
-// with opens the root, and verifies its identity. It follows no link.
+// with opens the root without following links, and verifies its identity.
 func (r Root) with(use func(fd int) error) error {
 	fd, err := locate(r.Path)
 	if !r.Writable && errors.Is(err, unix.ENOENT) {
@@ -59,7 +59,7 @@ func (r Root) with(use func(fd int) error) error {
 	return use(fd)
 }
 
-// addReadable grants reading path, which fd is open on, except for what is hidden.
+// addReadable grants reading path, which fd refers to, except for what is hidden.
 func (r ruleset) addReadable(fd int, path string, hide []string) error {
 	if slices.Contains(hide, path) {
 		return nil
@@ -69,7 +69,7 @@ func (r ruleset) addReadable(fd int, path string, hide []string) error {
 	}
 	entries, err := os.ReadDir(path)
 	if errors.Is(err, os.ErrPermission) {
-		return nil // nor can the call
+		return nil // the call cannot open it either
 	}
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (r ruleset) addReadable(fd int, path string, hide []string) error {
 		}
 		below := Root{Path: filepath.Join(path, e.Name())}
 		err := below.with(func(fd int) error { return r.addReadable(fd, below.Path, hide) })
-		if err != nil && !errors.Is(err, unix.ELOOP) && !errors.Is(err, unix.EACCES) { // it became a link meanwhile
+		if err != nil && !errors.Is(err, unix.ELOOP) && !errors.Is(err, unix.EACCES) { // it has become a link
 			return err
 		}
 	}

@@ -15,18 +15,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A call can reach the TCP servers of background calls of the same conversation. Their namespaces
-// stay separate: when a program connects to a loopback port on which its own call does not listen,
-// the broker asks the helper of the other call, which connects in its network and passes the
-// socket, and the broker replaces the program's socket by it.
+// A call can connect to the TCP servers of background calls in the same conversation. Their namespaces remain
+// separate: when a program connects to a loopback port on which its own call does not listen, the broker asks the
+// helper of the other call. That helper connects in its network and sends the socket, with which the broker replaces
+// the program's socket.
 
 const addDescriptor = 0x40182103 // SECCOMP_IOCTL_NOTIF_ADDFD (linux/seccomp.h)
 
-// borrowWithin is how long the other helper may take.
+// borrowWithin limits how long the other helper may take.
 const borrowWithin = 30 * time.Second
 
-// serveLoopback makes connections in this call's network for requests on fd, until the sender is
-// gone. A call with hosts by name cannot lend its network: every address would lead out of it.
+// serveLoopback makes connections in this call's network for requests on fd until the sender closes it. A call with
+// hosts by name cannot lend its network, in which every address leads to the daemon.
 func (s *Spec) serveLoopback(fd int) {
 	defer unix.Close(fd)
 	if !s.Loopback || len(s.Ports) > 0 {
@@ -65,7 +65,6 @@ func errnoOf(err error) unix.Errno {
 	return no
 }
 
-// dialLoopback connects to a port of this network's loopback.
 func dialLoopback(domain int, address []byte) (int, error) {
 	if _, ok := loopbackPort(domain, address); !ok {
 		return -1, unix.EACCES
@@ -84,8 +83,8 @@ func dialLoopback(domain int, address []byte) (int, error) {
 	return socket, err
 }
 
-// connected waits for a connection in progress. Signals of the runtime or of an ending child would
-// interrupt a blocking connect (signal(7)).
+// connected waits for a connection in progress. It does not use a blocking connect, which signals of the runtime or
+// of an ending child would interrupt (signal(7)).
 func (c *connection) connected(within time.Duration) error {
 	for end := time.Now().Add(within); ; {
 		left := max(0, time.Until(end).Milliseconds())
@@ -105,8 +104,8 @@ func (c *connection) connected(within time.Duration) error {
 	}
 }
 
-// loopbackPort returns the port of a struct sockaddr if that is a loopback address, or the
-// unspecified one, which means the same.
+// loopbackPort returns the port of a struct sockaddr if that is a loopback address or the unspecified address, which
+// is equivalent.
 func loopbackPort(domain int, address []byte) (uint16, bool) {
 	var a netip.Addr
 	switch {
@@ -122,8 +121,8 @@ func loopbackPort(domain int, address []byte) (uint16, bool) {
 	return binary.BigEndian.Uint16(address[2:]), a.IsLoopback() || a.IsUnspecified()
 }
 
-// borrows reports whether a connection may go to another call: TCP, to a loopback port on which
-// this call does not listen.
+// borrows reports whether a connection may go to another call: TCP, to a loopback port on which this call does not
+// listen.
 func (b *broker) borrows(c *connection) bool {
 	if b.lenders.Load() == nil {
 		return false
@@ -135,8 +134,8 @@ func (b *broker) borrows(c *connection) bool {
 	return isTCP && ok && !listening(port)
 }
 
-// listening reports whether a process of this network listens on a port. On errors it returns true:
-// then the call uses its own network.
+// listening reports whether a process of this network listens on a port. It returns true on an error, so that the
+// call uses its own network.
 func listening(port uint16) bool {
 	const listen = "0A"
 	suffix := ":" + strings.ToUpper(strconv.FormatUint(uint64(port)|1<<16, 16)[1:])
@@ -157,8 +156,7 @@ func listening(port uint16) bool {
 	return false
 }
 
-// borrow asks the other calls in turn for the connection. If none has a server there it connects
-// normally.
+// borrow asks the other calls in turn for the connection. If none has such a server, it connects normally.
 func (b *broker) borrow(n notification, c connection) {
 	domain, _ := unix.GetsockoptInt(c.socket, unix.SOL_SOCKET, unix.SO_DOMAIN)
 	for _, lender := range *b.lenders.Load() {
@@ -179,7 +177,6 @@ func (b *broker) borrow(n notification, c connection) {
 	b.end(n.id, &c, err)
 }
 
-// askLender asks one helper for a connected socket.
 func (b *broker) askLender(lender int, question []byte) (int, error) {
 	b.asking.Lock()
 	defer b.asking.Unlock()
@@ -190,7 +187,7 @@ func (b *broker) askLender(lender int, question []byte) (int, error) {
 	n, fds, err := receive(lender, buf)
 	switch {
 	case err != nil:
-		_ = unix.Shutdown(lender, unix.SHUT_RDWR) // a late answer must not be taken for the next one's
+		_ = unix.Shutdown(lender, unix.SHUT_RDWR) // a late answer must not be read as the next one
 		return -1, err
 	case n == 1 && len(fds) == 1:
 		return fds[0], nil
@@ -198,8 +195,8 @@ func (b *broker) askLender(lender int, question []byte) (int, error) {
 	return -1, unix.ECONNREFUSED
 }
 
-// put replaces the program's socket, keeping its flags and options. What is registered with epoll, or
-// duplicated, stays with the former one.
+// put replaces the program's socket, and keeps its flags and options. Duplicates and epoll registrations still refer
+// to the old socket.
 func (b *broker) put(n *notification, c *connection, socket int) error {
 	flags, err := unix.FcntlInt(uintptr(c.socket), unix.F_GETFL, 0)
 	if err == nil {
@@ -222,7 +219,6 @@ func (b *broker) put(n *notification, c *connection, socket int) error {
 	return nil
 }
 
-// closeOnExec returns O_CLOEXEC if a descriptor of a thread has it.
 func closeOnExec(thread, fd uint32) uint32 {
 	b, _ := os.ReadFile("/proc/" + strconv.Itoa(int(thread)) + "/fdinfo/" + strconv.Itoa(int(fd)))
 	_, rest, _ := strings.Cut(string(b), "flags:")

@@ -10,7 +10,6 @@ import (
 
 type socketOption struct{ level, name int }
 
-// copyOptions gives a socket the options that a program has set on another.
 func copyOptions(from, to int) error {
 	for _, o := range []socketOption{
 		{unix.SOL_SOCKET, unix.SO_KEEPALIVE},
@@ -36,8 +35,8 @@ func copyOptions(from, to int) error {
 	return copyBuffers(from, to)
 }
 
-// copyBuffers copies the sizes that a program has set: the kernel adapts no others (socket(7)). Before
-// Linux 5.14, which does not say, none are copied.
+// copyBuffers copies the buffer sizes that a program has set, with which the kernel no longer adapts them
+// (socket(7)). Before Linux 5.14, which does not report that, it copies none.
 func copyBuffers(from, to int) error {
 	set, err := unix.GetsockoptInt(from, unix.SOL_SOCKET, unix.SO_BUF_LOCK)
 	if err != nil {
@@ -58,7 +57,6 @@ func copyBuffers(from, to int) error {
 	return nil
 }
 
-// of returns the option's value as the kernel has it.
 func (o socketOption) of(socket int) ([]byte, error) {
 	value := make([]byte, 16) // a struct timeval
 	size := uint32(len(value))

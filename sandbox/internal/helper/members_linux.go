@@ -32,7 +32,7 @@ func (h *supervisor) members() []Proc {
 	return h.pick(Processes())
 }
 
-// pick returns the living processes of the call from the whole table.
+// pick returns the living processes of the call among all.
 func (h *supervisor) pick(all []Proc) []Proc {
 	if !h.spec.apart() {
 		return descendants(all, os.Getpid())

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// usageEvery is the interval of checks. Memory can exceed its limit by what is allocated meanwhile.
+// usageEvery is the interval of checks. Between them, memory can exceed its limit.
 const usageEvery = 100 * time.Millisecond
 
-// watchUsage kills the call if its processes together exceed the memory limit, and reports when
-// they reach the process limit. Without a memory control group there is no better way.
+// watchUsage kills the call if its processes together exceed the memory limit, and reports when they reach the
+// process limit. Without a control group that limits memory, nothing else limits it.
 func (h *supervisor) watchUsage() {
-	runtime.LockOSThread() // one that existed before the call: see restrictOthers
+	runtime.LockOSThread() // a thread that existed before the call; see restrictOthers
 	defer runtime.UnlockOSThread()
 	again := time.NewTicker(usageEvery)
 	defer again.Stop()
@@ -60,14 +60,14 @@ func privateMemory(processes []Proc) (sum uint64) {
 	return sum
 }
 
-// ownFields returns the lines of /proc/PID/status (proc_pid_status(5)) with private memory. Page
-// tables count: a process that touches few bytes of many mappings has gigabytes of them.
+// ownFields returns the lines of /proc/PID/status (proc_pid_status(5)) with private memory. Page tables count, since
+// a process that touches few bytes of many mappings has gigabytes of them.
 func ownFields() []string { return []string{"RssAnon", "VmPTE", "VmSwap", "HugetlbPages"} }
 
 func privateBytes(p Proc) (sum uint64) {
 	b, err := p.read("status")
 	if err != nil {
-		return 0 // gone
+		return 0 // it has ended
 	}
 	for line := range strings.Lines(string(b)) {
 		name, rest, _ := strings.Cut(line, ":")

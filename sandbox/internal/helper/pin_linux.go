@@ -10,9 +10,9 @@ import (
 	"github.com/toold/toold/internal/paths"
 )
 
-// pinAll mounts the directories between a writable root and a hidden or protected path on
-// themselves: a mount point cannot be renamed. Otherwise a call could rename such a directory, and
-// expose its contents to later calls and file tools under a name that is not hidden, or replace it.
+// pinAll mounts the directories between a writable root and a hidden or protected path on themselves, since a mount
+// point cannot be renamed. Otherwise a call could rename such a directory, and expose its contents to later calls and
+// file tools under a name that is not hidden, or replace it.
 func pinAll(v View) error {
 	for _, dir := range WaysTo(v) {
 		t, err := take(dir, true)
@@ -31,8 +31,8 @@ func pinAll(v View) error {
 
 var errReplaced = errors.New("it was replaced after the call was judged; send the call again under a new id")
 
-// enter changes to the directory of the command. With DirIs it must have that identity, and no
-// component may be a link.
+// enter changes to the directory of the command. With DirIs, it must have that identity, and no component may be a
+// link.
 func (s *Spec) enter() error {
 	if s.DirIs == "" {
 		return unix.Chdir(s.Dir)
@@ -57,7 +57,7 @@ func (s *Spec) enter() error {
 	return nil
 }
 
-// own reports whether the view has something private at path.
+// own reports whether the view has a private version of path.
 func (s *Spec) own(path string) bool {
 	if !s.Namespaces {
 		return false
@@ -68,12 +68,12 @@ func (s *Spec) own(path string) bool {
 	return caches || hidden
 }
 
-// WaysTo lists the directories that a view pins.
+// WaysTo returns the directories that a view pins.
 func WaysTo(v View) []string {
 	return waysTo(v.writable(), slices.Concat(v.Hide, v.Protect, v.Masks))
 }
 
-// waysTo lists the directories between roots and other paths, outermost first.
+// waysTo returns the directories between roots and other paths, outermost first.
 func waysTo(roots []Root, list []string) (dirs []string) {
 	for _, path := range list {
 		for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {

@@ -10,20 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Proc is one row of the process table, from /proc/PID/stat (proc_pid_stat(5)).
+// Proc is a row of the process table, from /proc/PID/stat (proc_pid_stat(5)).
 type Proc struct {
 	PID, Parent, Group, Session int
 	Threads                     int
 	State                       byte
-	Start                       uint64 // clock ticks since boot; with PID it identifies a process
+	Start                       uint64 // clock ticks since boot; identifies a process together with PID
 	Name                        string
 }
 
-// Runnable reports whether the process runs, or will without outside help.
+// Runnable reports whether the process runs or waits for a disk.
 func (p Proc) Runnable() bool { return p.State == 'R' || p.State == 'D' }
 
-// Busy reports whether a thread of the process runs, or will without outside help. State is that of
-// the main thread, which often waits for the others.
+// Busy reports whether a thread of the process runs or waits for a disk. State is that of the main thread, which
+// often waits for the others.
 func (p Proc) Busy() bool {
 	if p.Runnable() || p.Threads < 2 {
 		return p.Runnable()
@@ -40,11 +40,11 @@ func (p Proc) Busy() bool {
 	return false
 }
 
-// Ended reports whether only its exit status is left. If only the main thread has ended, the state
-// is 'Z' too, but there are other threads.
+// Ended reports whether only the exit status of the process remains. If only the main thread has ended, the state is
+// also 'Z', but there are other threads.
 func (p Proc) Ended() bool { return p.State == 'Z' && p.Threads < 2 || p.State == 'X' }
 
-// threads returns the directory in /proc of each thread, without a main thread that has ended.
+// threads returns the directory of each thread in /proc, except for a main thread that has ended.
 func (p Proc) threads() (dirs []string) {
 	pid := strconv.Itoa(p.PID)
 	dir := "/proc/" + pid + "/task/"
@@ -57,8 +57,7 @@ func (p Proc) threads() (dirs []string) {
 	return dirs
 }
 
-// read reads a file in /proc about the memory of the process, which a main thread that has ended no
-// longer shows.
+// read reads a file in /proc about the memory of the process. A main thread that has ended does not show it.
 func (p Proc) read(name string) (b []byte, err error) {
 	if p.State != 'Z' {
 		return os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/" + name)
@@ -71,7 +70,7 @@ func (p Proc) read(name string) (b []byte, err error) {
 	return b, err
 }
 
-// Process reads the row of one process.
+// Process returns the row of one process.
 func Process(pid int) (Proc, error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -102,7 +101,7 @@ func parseStat(pid int, s string) (Proc, error) {
 	return Proc{pid, parent, group, session, threads, f[0][0], start, s[open+1 : end]}, nil
 }
 
-// Processes reads the whole table in /proc. It skips processes that end meanwhile.
+// Processes returns the whole table in /proc. It skips processes that end meanwhile.
 func Processes() []Proc {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -123,8 +122,8 @@ func Processes() []Proc {
 	return all
 }
 
-// descendants returns the living processes below pid, excluding itself. Below a child subreaper no
-// process can leave this set.
+// descendants returns the living processes below pid, without pid itself. No process can leave this set if pid is a
+// child subreaper.
 func descendants(all []Proc, pid int) []Proc {
 	children := map[int][]Proc{}
 	for _, p := range all {
@@ -140,8 +139,8 @@ func descendants(all []Proc, pid int) []Proc {
 	return found
 }
 
-// Orphans finds what a killed helper of an unconfined call left: its session, and all processes
-// with the call's cookie in their initial environment.
+// Orphans finds what a killed helper of an unconfined call left: the processes of its session, and those with the
+// call's cookie in their initial environment.
 func Orphans(helper int, cookie string) []Proc {
 	var found []Proc
 	for _, p := range Processes() {
@@ -160,7 +159,7 @@ func carries(p Proc, variable string) bool {
 	return err == nil && bytes.Contains(append([]byte{0}, b...), []byte("\x00"+variable+"\x00"))
 }
 
-// Signal sends sig to the process that p describes, and never to another with a reused pid.
+// Signal sends sig to the process that p describes, never to another process with the same pid.
 func (p Proc) Signal(sig unix.Signal) error {
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if err != nil {
@@ -177,9 +176,8 @@ func (p Proc) Signal(sig unix.Signal) error {
 	return unix.PidfdSendSignal(fd, sig, nil, 0)
 }
 
-// Sweep stops what find returns until it finds no new process, and then kills them all. Stopping
-// first matters: a program that forks faster than the table is read always has a child that one
-// round of kills did not see.
+// Sweep stops what find returns until find returns no new process, then kills all of them. Without stopping them
+// first, a program that forks faster than the table is read would always have a child that the kills miss.
 func Sweep(find func() []Proc) {
 	type name struct {
 		pid   int
@@ -201,7 +199,7 @@ func Sweep(find func() []Proc) {
 	}
 }
 
-// describe returns a process's command line, or its name in brackets.
+// describe returns the command line of a process, or its name in brackets.
 func describe(p Proc) string {
 	b, err := p.read("cmdline")
 	s := strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))

@@ -2,8 +2,8 @@ package helper
 
 import "golang.org/x/sys/unix"
 
-// protectAll makes paths below writable roots read-only, by mounting each on itself. Missing paths
-// need no protection; one that became a link is an error.
+// protectAll makes paths below writable roots read-only by mounting each on itself. It skips missing paths; a path
+// that has become a link is an error.
 func protectAll(paths []string) error {
 	for _, path := range paths {
 		err := protect(path)

@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// mostWatchers bounds the inotify(7) instances of a call. The default limit per user is 128.
+// mostWatchers limits the inotify(7) instances of a call. The default limit per user is 128.
 const mostWatchers = 64
 
-// boundUser limits the resources that the kernel counts per user, across all namespaces: the user's
-// other programs need some, and so does the workspace watcher. It also disables nested namespaces,
-// besides the filter. The settings are those of the call's user namespace (namespaces(7), "The
-// /proc/sys/user directory"); if they cannot be written, as with a read-only /proc/sys in a
-// container, the machine's apply.
+// boundUser limits the resources that the kernel counts per user across all namespaces, since the user's other
+// programs and the workspace watcher need some. It also disables nested namespaces, as the filter does. The settings
+// are those of the call's user namespace (namespaces(7), "The /proc/sys/user directory"). If they cannot be written,
+// as with a read-only /proc/sys in a container, the machine's apply.
 func boundUser(s *Spec) {
 	if !s.Namespaces {
 		return

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The filter lists what is refused: developer tools use far too many system calls for an allow
-// list. It closes what the other layers cannot: terminal injection, nested user namespaces, odd
-// socket families, io_uring, foreign system call tables and rarely used parts of the kernel.
+// The filter lists what is refused, since developer tools use too many system calls for an allow list. It covers what
+// the other layers cannot: terminal injection, nested user namespaces, unusual socket families, io_uring, foreign
+// system call tables and rarely used parts of the kernel.
 //
-// The only local sockets are those that must connect before they send: the broker judges the
-// connection. Without a broker there are only pairs.
+// Of local sockets, it allows those that must connect before they send, so that the broker can judge the connection.
+// Without a broker it allows only pairs.
 const (
 	returnAllow = 0x7fff0000 // SECCOMP_RET_ALLOW
 	returnErrno = 0x00050000 // SECCOMP_RET_ERRNO
@@ -40,7 +40,7 @@ const (
 		unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWTIME
 )
 
-// refused lists the calls that fail with EPERM on every architecture.
+// refused lists the system calls that fail with EPERM on every architecture.
 func refused() []uint32 {
 	return []uint32{
 		// other processes
@@ -64,7 +64,7 @@ func refused() []uint32 {
 	}
 }
 
-// ofMode maps the calls that set a file mode to the argument with the mode. mkdir ignores the setID
+// ofMode maps the calls that set a file mode to the index of the argument with the mode. mkdir ignores the setID
 // bits.
 func ofMode() map[uint32]uint32 {
 	calls := map[uint32]uint32{unix.SYS_FCHMOD: 1, unix.SYS_FCHMODAT: 2, sysFchmodat2: 2, unix.SYS_MKNODAT: 2}
@@ -72,9 +72,8 @@ func ofMode() map[uint32]uint32 {
 	return calls
 }
 
-// opening maps the calls that may create a file to the flags argument; the mode is the next one.
-// That of openat2 is in memory: there only the kernel clears the bits, when the file is written,
-// truncated or extended.
+// opening maps the calls that may create a file to the index of the flags argument, which the mode follows. The mode
+// of openat2 is in memory; there the kernel alone clears the bits, when the file is written, truncated or extended.
 func opening() map[uint32]uint32 {
 	calls := map[uint32]uint32{unix.SYS_OPENAT: 2}
 	maps.Copy(calls, openingHere())
@@ -82,15 +81,15 @@ func opening() map[uint32]uint32 {
 }
 
 const (
-	// setID are the bits that run a file with the rights of its owner or group.
+	// setID are the mode bits with which a file runs with the rights of its owner or group.
 	setID = unix.S_ISUID | unix.S_ISGID
 	// making are the flags with which a mode is used.
 	making = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
 )
 
-// absent lists calls that return ENOSYS, so that programs fall back to older ones: io_uring
-// bypasses every filter, the flags of clone3 are in memory, where a filter cannot see them, and
-// the contexts of io_setup are counted once for the whole machine (fs.aio-max-nr).
+// absent lists calls that return ENOSYS, so that programs use older ones: io_uring bypasses every filter, the flags
+// of clone3 are in memory, where a filter cannot read them, and the contexts of io_setup are counted for the whole
+// machine (fs.aio-max-nr).
 func absent() []uint32 {
 	return []uint32{
 		unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, unix.SYS_CLONE3,
@@ -118,14 +117,14 @@ func filter(brokered bool) []bpf.Instruction {
 		p = append(p, when(nr, argument(0),
 			bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: newNamespace, SkipTrue: 1}, allow(), answer(unix.EPERM))...)
 	}
-	// The kernel reads 32 bits of the request, so does the filter: setting a higher bit would bypass a
-	// 64-bit comparison (CVE-2019-10063). TIOCSETD could load any line discipline of the kernel.
+	// The filter compares 32 bits of the request, like the kernel: a 64-bit comparison could be bypassed by setting a
+	// higher bit (CVE-2019-10063). TIOCSETD could load any line discipline of the kernel.
 	p = append(p, when(unix.SYS_IOCTL, argument(1),
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 3},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCLINUX, SkipTrue: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSETD, SkipTrue: 1}, allow(), answer(unix.EPERM))...)
-	// A lease blocks others that open the file for writing, even if it is read-only here; a delegation
-	// also those that rename or remove it.
+	// A lease blocks others that open the file for writing, even if the file is read-only here; a delegation also
+	// blocks those that rename or remove it.
 	p = append(p, when(unix.SYS_FCNTL, argument(1),
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.F_SETLEASE, SkipTrue: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: setDelegation, SkipTrue: 1}, allow(), answer(unix.EPERM))...)
@@ -148,16 +147,15 @@ func filter(brokered bool) []bpf.Instruction {
 	return append(p, allow())
 }
 
-// withoutSetID allows a mode unless it has setID bits.
+// withoutSetID allows a mode without setID bits.
 func withoutSetID(mode uint32) []bpf.Instruction {
 	return []bpf.Instruction{
 		argument(mode), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: setID, SkipTrue: 1}, allow(), answer(unix.EPERM),
 	}
 }
 
-// sockets allows TCP, UDP and ping over IP, routing queries over netlink and local sockets. All
-// others are refused: MPTCP, SCTP, raw sockets, vsock (a way to a virtual machine's host), packet,
-// alg and so on.
+// sockets allows TCP, UDP and ping over IP, routing queries over netlink, and local sockets. It refuses all others:
+// MPTCP, SCTP, raw sockets, vsock (which reaches the host of a virtual machine), packet, alg and so on.
 func sockets(brokered bool) []bpf.Instruction {
 	ip := append([]bpf.Instruction{
 		argument(1),
@@ -176,19 +174,18 @@ func sockets(brokered bool) []bpf.Instruction {
 	return append(p, answer(unix.EPERM))
 }
 
-// connected allows the kinds of local sockets that cannot send before they are connected. Datagram
-// sockets can send to any path; SOCK_RAW is another name for them (unix_create in the kernel's
-// net/unix/af_unix.c).
+// connected allows the types of local sockets that cannot send before they are connected. Datagram sockets can send
+// to any path; SOCK_RAW is another name for them (unix_create in the kernel's net/unix/af_unix.c).
 func connected() []bpf.Instruction {
 	return append(one(bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: 0xf}), oneOf(unix.SOCK_STREAM, unix.SOCK_SEQPACKET)...)
 }
 
-// when runs body, which ends in a return, if the accumulator is value.
+// when runs body, which must end in a return, if the accumulator equals value.
 func when(value uint32, body ...bpf.Instruction) []bpf.Instruction {
 	return append(one(bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: value, SkipTrue: uint8(len(body))}), body...)
 }
 
-// oneOf allows the call if the accumulator is one of values, and otherwise refuses it.
+// oneOf allows the call if the accumulator equals one of values, and otherwise refuses it.
 func oneOf(values ...uint32) []bpf.Instruction {
 	var p []bpf.Instruction
 	for i, v := range values {
@@ -203,14 +200,12 @@ func allow() bpf.Instruction { return bpf.RetConstant{Val: returnAllow} }
 
 func answer(e unix.Errno) bpf.Instruction { return bpf.RetConstant{Val: returnErrno | uint32(e)} }
 
-// argument loads the low half of the n-th argument.
 func argument(n uint32) bpf.Instruction {
 	return bpf.LoadAbsolute{Off: offsetArgs + 8*n, Size: 4}
 }
 
-// restrictCalls installs the filter on the calling thread and its children, and starts the broker.
-// If the kernel does not support that (before Linux 5.19, or if an outer filter has a listener),
-// local sockets are refused.
+// restrictCalls installs the filter on the calling thread and its children, and starts the broker. If the kernel does
+// not support a broker (before Linux 5.19, or if an outer filter has a listener), the filter refuses local sockets.
 func restrictCalls(s *Spec) (*broker, error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return nil, err
@@ -231,7 +226,7 @@ func restrictCalls(s *Spec) (*broker, error) {
 	return nil, err
 }
 
-// install installs a filter on the calling thread; with NEW_LISTENER it returns a descriptor.
+// install installs a filter on the calling thread. With NEW_LISTENER it returns a descriptor.
 func install(filter []bpf.Instruction, flags uintptr) (int, error) {
 	raw, err := bpf.Assemble(filter)
 	if err != nil {

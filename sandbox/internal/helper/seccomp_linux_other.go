@@ -4,10 +4,10 @@ package helper
 
 import "golang.org/x/sys/unix"
 
-// restrictCalls fails: without a filter for this architecture nothing runs confined.
+// restrictCalls returns an error: without a filter for this architecture, nothing runs confined.
 func restrictCalls(*Spec) (*broker, error) { return nil, unix.ENOSYS }
 
-// broker is empty: there is no filter that notifies it.
+// broker is empty, since no filter notifies it.
 type broker struct{}
 
 func (*broker) wait() {}

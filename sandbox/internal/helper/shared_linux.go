@@ -11,16 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Without a PID namespace a call's processes are among the machine's. Landlock confines their
-// signals and protects the memory and descriptors of other processes; this additional filter closes
-// the other ways to change a process of the same user.
+// Without a PID namespace, a call's processes are among the machine's. Landlock restricts their signals, and protects
+// the memory and descriptors of other processes. This additional filter refuses the other ways to change a process of
+// the same user.
 
-// onPassingThread runs f on a thread that ends with it. Landlock allows signals between processes
-// with the same restrictions, and a restricted thread counts for its whole process: a call could
-// kill a helper whose restricted thread lived on, which only a PID namespace would survive.
+// onPassingThread runs f on a thread that ends with it. Landlock allows signals between processes with the same
+// restrictions, and a restricted thread counts for its whole process. So a call could kill a helper whose restricted
+// thread continued to exist, which the sandbox only survives with a PID namespace.
 func onPassingThread(f func()) {
 	done := make(chan struct{})
-	// Ends with f, and its thread with it, since it is never unlocked.
+	// Ends with f, and its thread too, since it is never unlocked.
 	go func() {
 		defer close(done)
 		runtime.LockOSThread()
@@ -29,7 +29,7 @@ func onPassingThread(f func()) {
 	<-done
 }
 
-// ofProcess maps the calls that change a process to the argument with its pid. 0 is the caller.
+// ofProcess maps the calls that change a process to the index of the argument with its pid. 0 is the caller.
 func ofProcess() map[uint32]uint32 {
 	return map[uint32]uint32{
 		unix.SYS_PRLIMIT64: 0, unix.SYS_SCHED_SETPARAM: 0,
@@ -38,8 +38,8 @@ func ofProcess() map[uint32]uint32 {
 	}
 }
 
-// othersFilter refuses changing the processes from 1 to last, and leaves foreign system call tables
-// to the main filter.
+// othersFilter refuses changes to the processes from 1 to last. It leaves foreign system call tables to the main
+// filter.
 func othersFilter(last uint32) []bpf.Instruction {
 	free := []bpf.Instruction{
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 2},
@@ -47,7 +47,7 @@ func othersFilter(last uint32) []bpf.Instruction {
 		answer(unix.EPERM), allow(),
 	}
 	p := one(bpf.LoadAbsolute{Off: offsetNumber, Size: 4})
-	// With these 0 can also mean all processes of the user.
+	// With these, 0 can also mean all processes of the user.
 	for nr, ofUser := range map[uint32]uint32{unix.SYS_SETPRIORITY: unix.PRIO_USER, unix.SYS_IOPRIO_SET: ioprioUser} {
 		p = append(p, when(nr, append([]bpf.Instruction{
 			argument(0), bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: ofUser, SkipTrue: 1}, answer(unix.EPERM), argument(1),
@@ -59,8 +59,8 @@ func othersFilter(last uint32) []bpf.Instruction {
 	return append(p, allow())
 }
 
-// restrictOthers installs the second filter on the calling thread and its children: they may change
-// none of the machine's processes, and none of the helper's threads. It returns the last of those.
+// restrictOthers installs the second filter on the calling thread and its children: they cannot change the machine's
+// processes or the helper's threads. It returns the last thread of the helper.
 func restrictOthers(s *Spec) (last uint32, err error) {
 	last = ^uint32(0)
 	for {
@@ -77,7 +77,7 @@ func restrictOthers(s *Spec) (last uint32, err error) {
 	}
 }
 
-// lastThread returns the highest thread id of this process; those of the call are higher.
+// lastThread returns the highest thread id of this process. Those of the call are higher.
 func lastThread() (last uint32, err error) {
 	threads, err := os.ReadDir("/proc/self/task")
 	for _, t := range threads {

@@ -7,10 +7,8 @@ import "golang.org/x/sys/unix"
 // onPassingThread runs f, in which restrictCalls fails.
 func onPassingThread(f func()) { f() }
 
-// restrictOthers fails like restrictCalls.
 func restrictOthers(*Spec) (uint32, error) { return 0, unix.ENOSYS }
 
 func lastThread() (uint32, error) { return 0, unix.ENOSYS }
 
-// restrictSockets fails too.
 func restrictSockets(bool) error { return unix.ENOSYS }

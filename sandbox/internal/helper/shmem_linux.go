@@ -11,21 +11,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Shared memory (memfd_create(2), shmget(2), mmap(2) with MAP_SHARED) belongs to no process, and
-// may stay when none has it mapped. The kernel reports its total on the machine, and the usage of
-// the files that a process has open. It does not report what is only mapped, sent over a socket or
-// held by a process that cannot be read: a call that has such is charged with the growth of the
-// total since it began.
+// Shared memory (memfd_create(2), shmget(2), mmap(2) with MAP_SHARED) belongs to no process, and may exist while no
+// process maps it. The kernel reports the machine's total, and the size of files that a process has open. It does not
+// report memory that is only mapped, sent over a socket, or owned by a process that cannot be inspected. A call that
+// has such memory is charged with the growth of the total since it began.
 
 type sharedMemory struct{ least uint64 }
 
-// growth returns by how much the total exceeds its minimum so far.
+// growth returns by how much the total exceeds its minimum so far, in bytes.
 func (s *sharedMemory) growth(now uint64) uint64 {
 	s.least = min(s.least, now)
 	return now - s.least
 }
 
-// sharedNow is "Shmem" of /proc/meminfo (proc_meminfo(5)).
+// sharedNow returns "Shmem" of /proc/meminfo in bytes (proc_meminfo(5)).
 func sharedNow() (bytes uint64) {
 	b, _ := os.ReadFile("/proc/meminfo")
 	_, rest, _ := strings.Cut(string(b), "\nShmem:")
@@ -33,12 +32,11 @@ func sharedNow() (bytes uint64) {
 	return bytes << 10
 }
 
-// patience bounds the descriptors and mappings that are read. A process with more could hide memory
-// among them.
+// patience limits the descriptors and mappings that are read. A process with more could hide memory among them.
 const patience = 100_000
 
-// heldBy returns the shared memory in files that processes have open, and in all shmget(2)
-// segments. all means that they hold no other.
+// heldBy returns the shared memory in files that processes have open, and in all shmget(2) segments. all means that
+// they have no other.
 func heldBy(processes []Proc) (held uint64, all bool) {
 	p := pieces{opened: map[string]uint64{}, mapped: map[string]bool{}}
 	for _, one := range processes {
@@ -61,14 +59,14 @@ func heldBy(processes []Proc) (held uint64, all bool) {
 
 // pieces are the unlinked files of processes, by device and inode.
 type pieces struct {
-	opened map[string]uint64 // with their size
+	opened map[string]uint64 // sizes of open files
 	mapped map[string]bool
-	seen   int  // descriptors, mappings and threads
+	seen   int  // number of descriptors, mappings and threads
 	hidden bool // some could not be read
 }
 
-// fails notes that something of a process could not be read. What has ended has nothing, and cannot be
-// read before it is reaped either (EACCES).
+// fails records that something of a process could not be read, and returns whether err is not nil. A process that has
+// ended has nothing, and cannot be read before it is reaped (EACCES).
 func (p *pieces) fails(of Proc, err error) bool {
 	gone := errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH)
 	if err != nil && !gone {
@@ -79,7 +77,7 @@ func (p *pieces) fails(of Proc, err error) bool {
 	return err != nil
 }
 
-// open adds the files that a process has open. A thread may have a table of its own (unshare(2)).
+// open adds the files that a process has open. A thread may have its own table (unshare(2)).
 func (p *pieces) open(of Proc) {
 	first := ""
 	for _, dir := range of.threads() {
@@ -104,7 +102,7 @@ func (p *pieces) open(of Proc) {
 	}
 }
 
-// sameTable reports whether two threads have one table of open files (kcmp(2)).
+// sameTable reports whether two threads share their table of open files (kcmp(2)).
 func sameTable(a, b string) bool {
 	const files = 2 // KCMP_FILES
 	one, err := strconv.Atoi(filepath.Base(a))
@@ -114,7 +112,7 @@ func sameTable(a, b string) bool {
 	return named && e == 0 && order == 0
 }
 
-// descriptor adds an open file, or notes that a socket holds others that were sent over it.
+// descriptor adds an open file, or records that a socket may hold others that were sent over it.
 func (p *pieces) descriptor(of Proc, dir, fd string) {
 	path := dir + "/fd/" + fd
 	to, err := os.Readlink(path)
@@ -131,7 +129,7 @@ func (p *pieces) descriptor(of Proc, dir, fd string) {
 	}
 	var st unix.Stat_t
 	if strings.HasPrefix(to, "/memfd:") && !p.fails(of, unix.Stat(path, &st)) {
-		// As in mappings: hexadecimal devices.
+		// Hexadecimal devices, as in mappings.
 		key := fmt.Sprintf("%02x:%02x %d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
 		p.opened[key] = max(p.opened[key], uint64(st.Blocks)*512)
 	}
@@ -158,7 +156,7 @@ func systemV() (sum uint64) {
 	}
 	for line := range strings.Lines(string(b)) {
 		if f := strings.Fields(line); len(f) > 2 {
-			n, _ := strconv.ParseUint(f[len(f)-2], 10, 64) // 0 for the table's header
+			n, _ := strconv.ParseUint(f[len(f)-2], 10, 64) // 0 for the header of the table
 			sum += n
 		}
 	}

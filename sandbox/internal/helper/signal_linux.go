@@ -8,17 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clean resets inherited process state.
 func clean() {
 	unix.CloseOnExec(ControlFD)
-	// Without close_range (before Linux 5.9) nothing needs to be done: the daemon opens everything
-	// close-on-exec.
+	// Without close_range (before Linux 5.9) nothing is needed, since the daemon opens everything close-on-exec.
 	_ = unix.CloseRange(ControlFD+1, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &unix.Sigset_t{}, nil)
 	unix.Umask(0o022)
 }
 
-// aside runs do on another thread. wait returns when it is done.
+// aside runs do on another thread. wait returns when it has ended.
 func aside(do func()) (wait func()) {
 	done := make(chan struct{})
 	// Ends with do.
@@ -29,18 +27,17 @@ func aside(do func()) (wait func()) {
 	return func() { <-done }
 }
 
-// setSignals makes the helper ignore signals of the call and gives the shell the default action for
-// all, whatever the daemon inherited, for example from nohup. Handlers do both: exec resets them.
+// setSignals makes the helper ignore signals of the call, and gives the shell the default action for all, whatever
+// the daemon has inherited, for example from nohup. Handlers achieve both, since exec resets them.
 //
-// The Go runtime handles nearly every signal; those listed first it would exit for, unless
-// signal.Notify is used. The default action would not be enough, although the kernel spares the
-// first process of a namespace: not while the forking thread has signals blocked. Using Notify for
-// all others too would cost a thread switch for each. For these it is done while the view is built,
-// before the call runs.
+// The Go runtime handles nearly every signal. For those listed first it would exit, unless signal.Notify is used. The
+// default action would not suffice, although the kernel spares the first process of a namespace: not while the
+// forking thread blocks signals. Notify for all others would cost a thread switch for each. It runs while the view is
+// built, before the call runs.
 func setSignals() {
 	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGILL,
 		unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS, unix.SIGFPE, unix.SIGSEGV, unix.SIGSTKFLT, unix.SIGSYS)
-	var byDefault [4]uint64 // struct sigaction of the kernel with SIG_DFL, no flags, no mask
+	var byDefault [4]uint64 // the kernel's struct sigaction with SIG_DFL, no flags, no mask
 	for _, sig := range []unix.Signal{unix.SIGCHLD, unix.SIGCONT, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU} {
 		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
 	}
@@ -59,14 +56,13 @@ func (h *supervisor) signalAll(sig unix.Signal) {
 // wake sends CONT to the stopped processes of the call.
 func (h *supervisor) wake() {
 	for _, p := range h.members() {
-		if p.State == 'T' || p.State == 'Z' { // a main thread that has ended does not show that the others are stopped
+		if p.State == 'T' || p.State == 'Z' { // a main thread that has ended hides that the others are stopped
 			_ = p.Signal(unix.SIGCONT) // it may have ended
 		}
 	}
 }
 
-// signal carries out an order to send a signal. The daemon waits for an answer unless the signal is
-// for all.
+// signal carries out an order to send a signal. It answers the daemon, unless the signal is for all processes.
 func (h *supervisor) signal(o Order) {
 	sig := unix.Signal(o.Signal)
 	switch o.Kind {
@@ -97,8 +93,7 @@ func (h *supervisor) signalShell(sig unix.Signal) {
 	}
 }
 
-// foreground returns the foreground group of the terminal, or the shell's; false once the shell has
-// ended.
+// foreground returns the foreground group of the terminal, or the shell's. ok is false once the shell has ended.
 func (h *supervisor) foreground() (group int, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -6,24 +6,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// site is the state that a helper shares among its calls.
+// site is the state that the calls of a helper share.
 type site struct {
-	base    *base  // nil: it runs one call
+	base    *base  // nil = it runs one call
 	bound   bool   // pids are limited instead of processes
 	threads func() // waits for startThreads
-	calls   int    // calls that it has run
+	calls   int
 	traces  traces // before the first call
 }
 
-// mostCalls is how many calls a helper runs. Each ends one thread, and all threads are started
-// before the first call (see restrictOthers).
+// mostCalls is how many calls a helper runs. Each ends one thread, and all threads are started before the first call
+// (see restrictOthers).
 const mostCalls = 24
 
-// settle sets up once what no call changes: the user, limits of the namespaces, the network.
+// settle sets up, once, what no call changes: the user, the limits of the namespaces, the network.
 func settle(s *Spec) (*site, error) {
 	t := &site{threads: func() {}}
-	// When memory runs out the kernel kills a call before the daemon. If the write fails the machine's
-	// own order applies.
+	// When memory runs out, the kernel should kill a call before the daemon. If the write fails, the machine's own
+	// order applies.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
 	own := s.Namespaces && !s.External
 	if own {
@@ -57,7 +57,6 @@ func settle(s *Spec) (*site, error) {
 	return t, t.prepareAgain()
 }
 
-// prepareAgain sets up what several calls in one helper need.
 func (t *site) prepareAgain() (err error) {
 	if err := keepCapabilities(); err != nil {
 		return stage("drop capabilities", err)
@@ -81,7 +80,6 @@ func (s *Spec) openNetwork() error {
 	return openProxyListeners(s.Ports)
 }
 
-// enter gives a call its own view.
 func (t *site) enter(s *Spec, handed []int) error {
 	if t.base != nil {
 		return t.base.enter(s, handed)

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Without namespaces a call shares the machine's network and IPC. A third filter closes both,
-// besides the main one and that of shared_linux.go.
+// Without namespaces, a call shares the machine's network and IPC. A third filter refuses both, besides the main one
+// and that of shared_linux.go.
 
-// between lists the calls by which processes of a user communicate without files.
+// between lists the calls with which processes of a user communicate without files.
 func between() []uint32 {
 	return []uint32{
 		unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL,
@@ -18,13 +18,12 @@ func between() []uint32 {
 	}
 }
 
-// watching lists the calls that create file watches. Their limits are shared with the user's other
-// programs, no namespace bounds a call's use, and Landlock does not keep it from watching hidden
-// files.
+// watching lists the calls that create file watches. Their limits are shared with the user's other programs, and no
+// namespace limits a call. Landlock does not prevent watching hidden files.
 func watching() []uint32 { return append([]uint32{unix.SYS_INOTIFY_INIT1}, watchingHere()...) }
 
-// socketsFilter leaves socket pairs, and unless offline network sockets. Connections of local
-// sockets could not be judged.
+// socketsFilter allows socket pairs and, unless offline, network sockets. Connections of local sockets could not be
+// judged.
 func socketsFilter(offline bool) []bpf.Instruction {
 	p := one(bpf.LoadAbsolute{Off: offsetNumber, Size: 4})
 	for _, nr := range append(between(), watching()...) {

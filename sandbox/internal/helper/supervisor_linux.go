@@ -15,8 +15,8 @@ import (
 	"github.com/toold/toold/sandbox/internal/fileops"
 )
 
-// init runs a helper or a worker if the arguments say so, and does not return then. It exits by
-// syscall.Exit: os.Exit would run hooks that block, or write to closed files.
+// init runs a helper or a worker if the arguments say so, and then does not return. It exits with syscall.Exit, since
+// os.Exit runs hooks that may block or write to closed files.
 func init() {
 	if len(os.Args) < 2 {
 		return
@@ -29,7 +29,7 @@ func init() {
 	}
 }
 
-// become runs the main function of a helper or a worker and exits. The daemon's socket must be on fd.
+// become runs the main function of a helper or a worker, and exits. fd must be the daemon's socket.
 func become(fd int, main func() int) {
 	if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
 		fmt.Fprintln(os.Stderr, "toold: "+os.Args[1]+" is for toold itself; run toold without it")
@@ -38,8 +38,8 @@ func become(fd int, main func() int) {
 	syscall.Exit(main())
 }
 
-// run is the main function of a helper. It stays on the main thread: only that thread is
-// restricted, and forks the shell; but see onPassingThread.
+// run is the main function of a helper. It stays on the main thread, which alone is restricted and forks the shell;
+// but see onPassingThread.
 func run() int {
 	runtime.LockOSThread()
 	hush(true)
@@ -47,7 +47,7 @@ func run() int {
 	deafen := aside(setSignals)
 	spec, handed, files, err := receiveSpec()
 	if err != nil {
-		return 125 // the parent is not a daemon, or is gone
+		return 125 // the parent is not a daemon, or has ended
 	}
 	site, err := settle(&spec)
 	if err != nil {
@@ -81,11 +81,10 @@ func run() int {
 	}
 }
 
-// hush keeps what Go's runtime says when it ends the helper from waiting for a reader: nobody reads a
-// terminal before its command runs.
+// hush keeps the messages of Go's runtime, when it ends the helper, from blocking: no one reads a terminal before its
+// command runs.
 func hush(on bool) { _ = unix.SetNonblock(2, on) }
 
-// begin confines the call and starts it.
 func (h *supervisor) begin(handed []int, files []uintptr, deafen func()) error {
 	if h.spec.External || h.spec.Again {
 		var err error
@@ -137,15 +136,15 @@ type supervisor struct {
 	shell  int
 	input  inputFiles     // set by start
 	warm   *warmShell     // used by obey once the shell has its script
-	alone  chan struct{}  // closed when no process of the call is left
+	alone  chan struct{}  // closed when the call has no processes
 	over   chan struct{}  // closed to end tasks
 	tasks  sync.WaitGroup // goroutines that watch the call
-	last   uint32         // the last thread that the call cannot change
+	last   uint32         // last thread that the call cannot change
 	handed []int          // descriptors to keep until the call has ended
 	shared sharedMemory   // of the machine, since the call began
 	joined bool           // the call's network was shared with other calls
 
-	full sync.Once // reported that the call reached its process limit
+	full sync.Once // reports that the call reached its process limit
 
 	mu     sync.Mutex
 	reaped bool // the shell's pid may be reused
@@ -206,9 +205,8 @@ func (h *supervisor) start(extra []uintptr) error {
 	return nil
 }
 
-// handOver makes the shell's group the foreground group of the terminal, and continues the shell if
-// it was stopped for using the terminal before. An error means that the shell has left its group or
-// ended.
+// handOver makes the shell's group the foreground group of the terminal, and continues the shell if it was stopped
+// for using the terminal before. An error means that the shell has left its group or ended.
 func (h *supervisor) handOver() {
 	_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, h.shell)
 	if by := h.stoppedBy(); by == 0 || by == unix.SIGTTIN || by == unix.SIGTTOU {
@@ -216,7 +214,6 @@ func (h *supervisor) handOver() {
 	}
 }
 
-// stoppedBy returns the signal that stopped the shell; 0 if it is not stopped.
 func (h *supervisor) stoppedBy() unix.Signal {
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, h.shell, &info, unix.WSTOPPED|unix.WNOHANG|unix.WNOWAIT, nil)
@@ -228,8 +225,8 @@ func (h *supervisor) stoppedBy() unix.Signal {
 	return unix.Signal(*(*int32)(unsafe.Add(unsafe.Pointer(&info), status)))
 }
 
-// prepareUnconfined replaces the missing PID namespace: orphans are reparented to the helper, and
-// the shell dies with the helper's main thread.
+// prepareUnconfined replaces the missing PID namespace: orphans are reparented to the helper, and the shell dies with
+// the helper's main thread.
 func (h *supervisor) prepareUnconfined(sys *syscall.SysProcAttr) error {
 	if !h.spec.Namespaces && !h.spec.Shared {
 		sys.Pdeathsig = syscall.SIGKILL // of the main thread; see onPassingThread
@@ -239,7 +236,7 @@ func (h *supervisor) prepareUnconfined(sys *syscall.SysProcAttr) error {
 			return stage("become subreaper", err)
 		}
 	}
-	// After the last use of our own /proc entries: nothing inside inspects us.
+	// After the last use of this process's /proc entries; no process inside needs to inspect it.
 	return stage("hide the helper", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
 }
 
@@ -250,13 +247,12 @@ func (h *supervisor) letGo(null int, fds ...int) {
 	}
 }
 
-// reap reaps every child, and reports the end of the shell and of the last one. The terminal stays
-// open until the shell has ended, so that its output to /dev/tty arrives even if it closed all
-// other streams.
+// reap reaps every child, and reports the end of the shell and of the last one. The terminal stays open until the
+// shell has ended, so that its output to /dev/tty arrives even if it closed all other streams.
 func (h *supervisor) reap() {
 	sent := false
 	for {
-		// Without reaping yet: before a signal is sent, the pid must be known to be ours.
+		// Without reaping: until a signal is sent, the pid must still refer to a child.
 		err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil)
 		if errors.Is(err, unix.EINTR) {
 			continue
@@ -309,14 +305,13 @@ func (h *supervisor) releaseTerminal() {
 	}
 }
 
-// isUntouched reports whether the call could change none of the helper's threads: none was created
-// since the filter was installed.
+// isUntouched reports whether the call could change none of the helper's threads: none was created since the filter
+// was installed.
 func (h *supervisor) isUntouched() bool {
 	now, err := lastThread()
 	return err == nil && h.spec.Seccomp && now <= h.last
 }
 
-// leaveTerminal gives up the controlling terminal for the next call.
 func (h *supervisor) leaveTerminal() error {
 	if !h.spec.Terminal {
 		return nil
@@ -332,7 +327,7 @@ func (h *supervisor) leaveTerminal() error {
 	return unix.IoctlSetInt(tty, unix.TIOCNOTTY, 0)
 }
 
-// obey carries out the daemon's orders. When the daemon is gone it kills everything.
+// obey carries out the daemon's orders. When the daemon has ended, it kills everything.
 func (h *supervisor) obey() {
 	if h.warm != nil {
 		h.mustWait()
@@ -352,7 +347,7 @@ func (h *supervisor) obey() {
 		case OrderLend:
 			h.joined = true
 			for _, fd := range fds {
-				// Ends when the other helper is gone.
+				// Ends with the other helper.
 				go h.spec.serveLoopback(fd)
 			}
 		case OrderSignal, OrderSignalAll, OrderSignalOne:
@@ -376,8 +371,8 @@ func (h *supervisor) obey() {
 	}
 }
 
-// end kills what is left and exits. With a PID namespace the kernel does it, and the daemon's wait
-// returns only when all are gone.
+// end kills the remaining processes and exits. With a PID namespace the kernel kills them, and the daemon's wait
+// returns only when all have ended.
 func (h *supervisor) end(code int) {
 	if !h.spec.apart() {
 		h.clear()
@@ -385,13 +380,11 @@ func (h *supervisor) end(code int) {
 	syscall.Exit(code)
 }
 
-// lend lets the call reach the servers of others.
 func (h *supervisor) lend(lenders []int) {
 	h.joined = h.joined || len(lenders) > 0
 	h.broker.lend(lenders)
 }
 
-// clear kills what is left and returns when nothing is.
 func (h *supervisor) clear() {
 	for !h.isAlone(0) {
 		h.kill()

@@ -10,12 +10,12 @@ import (
 // tree is a detached copy of a part of the host's mounts, taken before the view is built.
 type tree struct {
 	fd   int
-	path string // its mount point
+	path string // mount point
 	dir  bool
 }
 
-// locate opens path, which must be canonical. It follows no link: a link was created after the path
-// was judged, perhaps by an earlier call.
+// locate opens path, which must be canonical, without following links: a link there was created after the path was
+// judged, perhaps by an earlier call.
 func locate(path string) (int, error) { return locateAt(unix.AT_FDCWD, path) }
 
 func locateAt(dir int, path string) (int, error) {
@@ -45,7 +45,6 @@ func takeAt(dir int, path string, recursive bool) (tree, error) {
 	return tree{fd: fd, path: path, dir: st.Mode&unix.S_IFMT == unix.S_IFDIR}, err
 }
 
-// takeLocked takes a single mount and makes it read-only.
 func takeLocked(path string) (tree, error) {
 	t, err := take(path, false)
 	if err != nil {

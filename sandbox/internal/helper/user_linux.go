@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// nameUser maps the daemon's user and group to themselves in the new user namespace
-// (user_namespaces(7)): the group after setgroups is denied.
+// nameUser maps the daemon's user and group to themselves in the new user namespace (user_namespaces(7)). It denies
+// setgroups before it maps the group.
 func nameUser(s *Spec) error {
 	for _, m := range []struct{ file, text string }{
 		{"setgroups", "deny"},
@@ -17,7 +17,7 @@ func nameUser(s *Spec) error {
 			return err
 		}
 	}
-	// Otherwise the first call could write it, and others not. If this fails, so would that.
+	// Otherwise the first call could write it, and others not. If this fails, that would fail too.
 	_ = os.WriteFile("/proc/self/projid_map", []byte("0 0 1"), 0)
 	return nil
 }

@@ -20,11 +20,10 @@ const (
 	flagsPlain = unix.MS_NOSUID | unix.MS_NODEV
 )
 
-// covered are the host directories that private ones cover. A root below one of them is mounted
-// again.
+// covered lists the host directories that private ones cover. A root below one of them is mounted again.
 var covered = [...]string{"/tmp", "/var/tmp", "/run", "/dev"}
 
-// Covered reports whether the view hides path unless it is one of the roots.
+// Covered reports whether the view hides path unless path is one of the roots.
 func Covered(path string) bool {
 	for _, c := range covered {
 		if paths.Within(path, c) {
@@ -34,14 +33,12 @@ func Covered(path string) bool {
 	return false
 }
 
-// buildView turns the mount namespace of the calling process into that of a call: everything
-// read-only, private /tmp, /var/tmp, /run, /dev and /proc, the roots mounted again, the hidden
-// paths covered.
+// buildView turns the mount namespace of the calling process into that of a call: everything read-only, private /tmp,
+// /var/tmp, /run, /dev and /proc, the roots mounted again, the hidden paths covered. It returns the paths of the
+// mounts, in order.
 //
-// One recursive mount_setattr(2) makes the host's tree read-only, instead of one remount for each
-// mount; copies taken before are not affected.
-//
-// It returns the paths it has mounted, in order.
+// One recursive mount_setattr(2) makes the host's tree read-only, instead of a remount for each mount. It does not
+// affect copies taken before.
 func buildView(s *Spec, handed []int, console []tree) (attached []string, err error) {
 	roots, err := takeRoots(s.Roots)
 	if err != nil {
@@ -86,8 +83,7 @@ func buildView(s *Spec, handed []int, console []tree) (attached []string, err er
 	return attached, s.close()
 }
 
-// mountOwn mounts what each call has of its own: directories for temporary files, /dev with these
-// nodes, and /proc.
+// mountOwn mounts what each call has for itself: directories for temporary files, /dev with these nodes, and /proc.
 func (s *Spec) mountOwn(nodes []tree) error {
 	if err := mountPrivate(s.TmpBytes); err != nil {
 		return err
@@ -98,7 +94,7 @@ func (s *Spec) mountOwn(nodes []tree) error {
 	return buildProc()
 }
 
-// close covers what the call may not change or open.
+// close covers what the call must not change or open.
 func (s *Spec) close() error {
 	if err := pinAll(s.View); err != nil {
 		return err
@@ -137,7 +133,6 @@ func takeRoots(roots []Root) ([]tree, error) {
 	return trees, nil
 }
 
-// byDepth returns the roots, parents first.
 func byDepth(roots []Root) []Root {
 	roots = slices.Clone(roots)
 	slices.SortStableFunc(roots, func(a, b Root) int {
@@ -146,7 +141,7 @@ func byDepth(roots []Root) []Root {
 	return roots
 }
 
-// mustBe fails if the directory does not have the root's identity.
+// mustBe returns an error if the directory does not have the root's identity.
 func (r Root) mustBe(fd int) error {
 	if r.Is == "" {
 		return nil
@@ -158,17 +153,15 @@ func (r Root) mustBe(fd int) error {
 	return err
 }
 
-// Identity identifies an open file among all existing ones.
+// Identity returns a string that identifies an open file among all existing ones.
 func Identity(fd int) (string, error) {
 	var st unix.Stat_t
 	err := unix.Fstat(fd, &st)
 	return fmt.Sprintf("%d:%d", st.Dev, st.Ino), err
 }
 
-// devices are the few that programs need.
 var devices = [...]string{"null", "zero", "full", "random", "urandom", "tty"}
 
-// takeNodes takes the devices.
 func takeNodes() ([]tree, error) {
 	var nodes []tree
 	for _, name := range devices {
@@ -176,7 +169,7 @@ func takeNodes() ([]tree, error) {
 		if err != nil {
 			return nil, stage("open /dev/"+name, err)
 		}
-		// Root could change its mode, for the machine. A device can be written all the same.
+		// Root could change its mode, for the machine. A device can be written nevertheless.
 		if err := setAttr(t.fd, "", unix.AT_EMPTY_PATH, unix.MOUNT_ATTR_RDONLY); err != nil {
 			return nil, stage("make /dev/"+name+" read-only", err)
 		}
@@ -187,8 +180,8 @@ func takeNodes() ([]tree, error) {
 
 const console = "/dev/console"
 
-// takeTerminal takes the terminal of the call, if it has one. host is the directory with the
-// machine's root. ttyname(3) searches /dev and finds it as the console.
+// takeTerminal takes the terminal of the call, if it has one. host is the directory with the machine's root.
+// ttyname(3) searches /dev and finds the terminal as the console.
 func takeTerminal(host string, has bool) []tree {
 	if !has {
 		return nil
@@ -205,7 +198,6 @@ func takeTerminal(host string, has bool) []tree {
 	return []tree{t}
 }
 
-// resolverBelowRun returns the target of /etc/resolv.conf if that is below /run.
 func resolverBelowRun() (path string, ok bool) {
 	path, err := filepath.EvalSymlinks("/etc/resolv.conf")
 	return path, err == nil && strings.HasPrefix(path, "/run/")
@@ -236,14 +228,12 @@ func takeSockets(sockets []string) (list []tree) {
 	return list
 }
 
-// shmBytes is the size of /dev/shm.
 const shmBytes = 256 << 20
 
-// perFile is the number of bytes per allowed file: an empty file takes the kernel about half as
-// much memory.
+// perFile is the number of bytes for each allowed file. An empty file takes about half as much of the kernel's
+// memory.
 const perFile = 2048
 
-// privateMount is a file system private to the view.
 type privateMount struct {
 	path, options string
 	flags         uintptr
@@ -299,7 +289,6 @@ func buildDev(nodes []tree) error {
 	return mountBelowDev()
 }
 
-// mountBelowDev mounts the call's own terminals and shared memory.
 func mountBelowDev() error {
 	if err := unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620,max=512"); err != nil {
 		return stage("mount /dev/pts", err)
@@ -308,11 +297,11 @@ func mountBelowDev() error {
 	return stage("mount /dev/shm", unix.Mount("tmpfs", "/dev/shm", "tmpfs", flagsPlain, options))
 }
 
-// procLocked are the parts of /proc that change the machine: root's files belong to root here too.
+// procLocked lists the parts of /proc that change the machine: root's files belong to root here too.
 var procLocked = [...]string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"}
 
-// buildProc mounts the /proc of the new PID namespace. The kernel allows it only if the outer /proc
-// is not masked, as it is in default containers.
+// buildProc mounts the /proc of the new PID namespace. The kernel only allows that if no part of the outer /proc is
+// masked, unlike in default containers.
 func buildProc() error {
 	if err := unix.Mount("proc", "/proc", "proc", flagsPlain|unix.MS_NOEXEC, ""); err != nil {
 		return stage("mount /proc", err)
@@ -345,7 +334,6 @@ func setAttr(fd int, path string, flags uint, set uint64) error {
 	return unix.MountSetattr(fd, path, flags, &unix.MountAttr{Attr_set: set})
 }
 
-// raiseLoopback brings up lo in the fresh network namespace.
 func raiseLoopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

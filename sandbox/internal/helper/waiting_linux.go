@@ -9,21 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxTasks bounds how many threads of a process are read.
+// maxTasks limits how many threads of a process are read.
 const maxTasks = 64
 
 // fileID identifies an open file. The zero value matches none.
 type fileID struct{ device, inode uint64 }
 
-// inputFiles are the files that processes read while they wait for a person.
 type inputFiles struct {
 	in  fileID // the terminal or pipe that receives input
-	err fileID // a second terminal, for standard error, which receives no input
+	err fileID // second terminal, for standard error, which receives no input
 }
 
 func identify(st *unix.Stat_t) fileID { return fileID{uint64(st.Dev), st.Ino} }
 
-// noteInput records the files, before they are closed.
+// noteInput records the files before they are closed.
 func (h *supervisor) noteInput() {
 	var in, err unix.Stat_t
 	if unix.Fstat(0, &in) != nil || unix.Fstat(2, &err) != nil {
@@ -42,7 +41,7 @@ const (
 	elsewhere   target = iota
 	inputItself        // the call's terminal or pipe
 	devTTY             // the same terminal, opened as /dev/tty
-	errTerminal        // the terminal of standard error
+	errTerminal
 )
 
 // leads returns what a descriptor of a process refers to.
@@ -62,11 +61,11 @@ func (h *supervisor) leads(pid int, fd string) target {
 	return elsewhere
 }
 
-// waiting finds a process that waits for input, by kernel state: it sleeps in a read of the call's
-// terminal or pipe, or in a poll while the terminal is in single-key mode. Readers come first.
+// waiting finds a process that waits for input, by its state in the kernel: it sleeps in a read of the call's
+// terminal or pipe, or in a poll while the terminal is in single-key mode. Readers take precedence.
 //
-// It misses processes that the kernel does not let it inspect: those of another user, as sudo
-// starts them in an unconfined call, and all if kernel.yama.ptrace_scope is 2 or more.
+// It misses processes that the kernel does not let it inspect: those of another user, such as those started by sudo
+// in an unconfined call, and all if kernel.yama.ptrace_scope is 2 or more.
 func (h *supervisor) waiting() Event {
 	found := Event{Kind: EventWaiting}
 	group, ok := h.foreground()
@@ -90,7 +89,6 @@ func (h *supervisor) waiting() Event {
 	return found
 }
 
-// look reports whether one process waits for input, and how.
 func (h *supervisor) look(p Proc, keys, hidden bool) (Event, bool) {
 	tasks, _ := os.ReadDir("/proc/" + strconv.Itoa(p.PID) + "/task")
 	e := Event{Kind: EventWaiting, Members: []Member{{PID: p.PID}}}
@@ -130,8 +128,8 @@ func readsFor(keys, hidden bool) string {
 	return WaitLine
 }
 
-// readsInput reports whether a process probably has the terminal open for reading: on another
-// descriptor than those of the outputs.
+// readsInput reports whether a process probably has the terminal open for reading: on a descriptor other than those
+// of the outputs.
 func (h *supervisor) readsInput(pid int) bool {
 	fds, _ := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/fd")
 	for _, fd := range fds[:min(len(fds), maxTasks)] {
@@ -144,8 +142,8 @@ func (h *supervisor) readsInput(pid int) bool {
 	return false
 }
 
-// terminalMode returns whether the terminal is in single-key mode, and whether a program has turned
-// off what only a prompt for a secret turns off. ECHO is not used: it is off from the start.
+// terminalMode returns whether the terminal is in single-key mode, and whether a program has set what only a prompt
+// for a secret sets. ECHO does not count, since it is off from the start.
 func (h *supervisor) terminalMode() (keys, hidden bool) {
 	if !h.spec.Terminal {
 		return false, false
@@ -157,8 +155,8 @@ func (h *supervisor) terminalMode() (keys, hidden bool) {
 	return t.Lflag&unix.ICANON == 0, t.Lflag&unix.ECHOK == 0 || t.Lflag&unix.ISIG == 0
 }
 
-// parseSyscall parses /proc/PID/syscall (proc_pid_syscall(5)): the number of the system call in
-// which the thread sleeps, and its first argument as a descriptor.
+// parseSyscall parses /proc/PID/syscall (proc_pid_syscall(5)): the number of the system call in which the thread
+// sleeps, and its first argument as a descriptor.
 func parseSyscall(s string) (call, fd int, ok bool) {
 	f := strings.Fields(s)
 	if len(f) < 2 {

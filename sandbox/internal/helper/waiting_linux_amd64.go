@@ -2,7 +2,6 @@ package helper
 
 import "golang.org/x/sys/unix"
 
-// pollCalls lists the system calls that wait for several files.
 func pollCalls() []int {
 	return []int{
 		unix.SYS_POLL, unix.SYS_SELECT, unix.SYS_EPOLL_WAIT,

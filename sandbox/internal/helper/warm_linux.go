@@ -12,19 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A shell can start before its script is known. bash reads the file named by BASH_ENV before the
-// string of -c, which it reads from its argument memory. So BASH_ENV names a pipe, in which bash
-// waits, and -c has a placeholder with room for a script. The script is then written over the
-// placeholder, the pipe delivers commands that undo the traces of waiting, and bash continues as if
-// it had just started.
+// A shell can start before its script is known. bash reads the file named by BASH_ENV before the string of -c, which
+// it reads from its argument memory. So BASH_ENV names a pipe, on which bash waits, and the argument of -c is a
+// placeholder with room for a script. The script is then written over the placeholder, the pipe delivers commands
+// that remove the traces of the wait, and bash continues as if it had just started.
 //
-// A script can still see: NUL bytes after the arguments and the environment in the shell's own
-// /proc/PID, and, before its first command has ended, PIPESTATUS, BASH_ARGC and SECONDS in a
-// listing of all variables, which a fresh shell creates on first use.
+// A script can still see NUL bytes after the arguments and the environment in the shell's own /proc/PID and, before
+// its first command has ended, PIPESTATUS, BASH_ARGC and SECONDS in a listing of all variables, which a new shell
+// creates on first use.
 
-// The script is set in two steps. OrderSetScript prepares everything but leaves the start of the
-// placeholder; OrderGo writes the script over it and lets bash continue. So a daemon that ends
-// between the two leaves a shell that can only run the placeholder.
+// The script is set in two steps. OrderSetScript prepares everything except for the beginning of the placeholder.
+// OrderGo writes the script over it and lets bash continue. So if the daemon ends in between, the shell can only run
+// the placeholder.
 
 // placeholder is what bash would run if it did not wait. It never succeeds.
 const placeholder = "kill -KILL $$; #"
@@ -32,7 +31,6 @@ const placeholder = "kill -KILL $$; #"
 // waitFD is the shell's descriptor of the pipe.
 const waitFD = 3
 
-// warmShell is a shell that waits for its script.
 type warmShell struct {
 	room  int
 	entry string // in its environment
@@ -47,7 +45,6 @@ type warmShell struct {
 	has  bool   // setScript succeeded
 }
 
-// prepareWarm changes the command so that the shell will wait.
 func (s *Spec) prepareWarm() (*warmShell, error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
@@ -70,8 +67,7 @@ func (w *warmShell) placeholder() string {
 	return placeholder + strings.Repeat(" ", max(0, w.room-len(placeholder)))
 }
 
-// waitWithin bounds the start of a shell, which is checked every lookAgain. Both are long: no
-// caller waits.
+// waitWithin limits the start of a shell, which is checked every lookAgain. Both are long, since no caller waits.
 const (
 	waitWithin = time.Minute
 	lookAgain  = time.Millisecond
@@ -95,7 +91,7 @@ func (w *warmShell) await(shell int) error {
 	return err
 }
 
-// waits reports whether the shell is blocked reading the pipe (proc_pid_syscall(5)).
+// waits reports whether the shell is blocked in a read of the pipe (proc_pid_syscall(5)).
 func (w *warmShell) waits(shell int) bool {
 	proc := "/proc/" + strconv.Itoa(shell)
 	b, _ := os.ReadFile(proc + "/syscall")
@@ -122,7 +118,7 @@ func argumentEnds(pid int) (argEnd, envEnd uintptr, err error) {
 	return uintptr(arg), uintptr(env), errors.Join(err1, err2)
 }
 
-// find returns the address of text, if it ends with a NUL at end.
+// find returns the address of text if it ends with a NUL at end.
 func find(pid int, end uintptr, text string) (uintptr, error) {
 	b := make([]byte, len(text)+1)
 	at := end - uintptr(len(b))
@@ -138,7 +134,6 @@ func find(pid int, end uintptr, text string) (uintptr, error) {
 	return at, nil
 }
 
-// store writes b into the memory of a process.
 func store(pid int, at uintptr, b []byte) error {
 	local := []unix.Iovec{{Base: &b[0]}}
 	local[0].SetLen(len(b))
@@ -152,7 +147,7 @@ func store(pid int, at uintptr, b []byte) error {
 	return nil
 }
 
-// setScript writes all of the script but its start, without which the shell cannot run it.
+// setScript writes the script except for its beginning, without which the shell cannot run it.
 func (w *warmShell) setScript(shell int, shellName, script string) error {
 	if len(script) > w.room || strings.IndexByte(script, 0) >= 0 {
 		return errors.New("the script does not fit the waiting shell")
@@ -175,7 +170,7 @@ func (w *warmShell) setScript(shell int, shellName, script string) error {
 	return nil
 }
 
-// release replaces the placeholder by the script and lets the shell run.
+// release replaces the placeholder by the script and lets the shell run it.
 func (w *warmShell) release(shell int) error {
 	if !w.has {
 		return errors.New("no script was given")
@@ -188,14 +183,13 @@ func (w *warmShell) release(shell int) error {
 	return unix.Close(w.write)
 }
 
-// close closes the pipe of a shell that was not released.
 func (w *warmShell) close() {
 	if w != nil {
 		unix.Close(w.write)
 	}
 }
 
-// prelude restores the descriptors and variables of a fresh shell.
+// prelude returns commands that restore the descriptors and variables of a new shell.
 func prelude(shellName, script string) string {
 	return fmt.Sprintf("exec %d<&-\nunset BASH_ENV\nBASH_EXECUTION_STRING=%s\nSECONDS=0\n: %s\n",
 		waitFD, quote(script), quote(shellName))
@@ -203,7 +197,7 @@ func prelude(shellName, script string) string {
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// mustWait reports to the daemon when the shell waits. On failure the call ends before it began.
+// mustWait reports to the daemon when the shell waits. On failure, the call ends before it began.
 func (h *supervisor) mustWait() {
 	if err := h.warm.await(h.shell); err != nil {
 		send(failure(stage("let a shell wait for its script", err)))
@@ -212,7 +206,6 @@ func (h *supervisor) mustWait() {
 	send(Event{Kind: EventStarted, ABI: h.abi, Brokered: h.broker != nil})
 }
 
-// setScript sets the script of the warm shell, which release runs.
 func (h *supervisor) setScript(script string) {
 	err := errors.New("no shell waits for a script")
 	switch {
@@ -227,7 +220,7 @@ func (h *supervisor) setScript(script string) {
 	send(Event{Kind: EventScriptSet})
 }
 
-// release lets the warm shell run its script. Without one nothing runs.
+// release lets the warm shell run its script. Without a script, nothing runs.
 func (h *supervisor) release() {
 	err := errors.New("no shell waits for a script")
 	if h.warm != nil {
@@ -247,8 +240,8 @@ func (h *supervisor) refuse(why error) {
 	h.end(125)
 }
 
-// awaitGo waits until the daemon lets the command start, with the first order after OrderRun. The
-// first of the files is the permit, which the daemon may have revoked; it returns the command's.
+// awaitGo waits until the daemon lets the command start, with the first order after OrderRun. The first file is the
+// permit, which the daemon may have revoked; others are the command's.
 func (h *supervisor) awaitGo(files []uintptr) (others []uintptr, err error) {
 	if len(files) == 0 {
 		return nil, errGarbled
@@ -268,7 +261,6 @@ func (h *supervisor) awaitGo(files []uintptr) (others []uintptr, err error) {
 	}
 }
 
-// watch starts to watch the resources of the command.
 func (h *supervisor) watch() {
 	if h.spec.MemoryBytes > 0 || h.spec.Processes > 0 {
 		// Ends with the call.

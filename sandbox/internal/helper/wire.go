@@ -8,41 +8,41 @@ import (
 	"strings"
 )
 
-// Spec says how a helper confines itself and what it starts.
+// Spec describes how a helper confines itself and what it starts.
 type Spec struct {
-	Namespaces bool // it was cloned into fresh namespaces: build the mount view, drop capabilities
+	Namespaces bool // it was cloned into new namespaces: build the mount view, drop capabilities
 	Shared     bool // but without a PID namespace: its processes are among the machine's, and see them
-	Listed     bool // without a view: Landlock allows reading Roots only. With Shared, without Namespaces
+	Listed     bool // without a view: Landlock only allows reading Roots. With Shared, without Namespaces
 	Offline    bool // with Listed: no sockets but pairs
 	Counted    bool // a control group limits its processes
 	Bounded    bool // a control group limits its memory
-	External   bool // with Namespaces: bwrap has made them and the view: verify them. The command's streams come first in Handed
+	External   bool // with Namespaces: bwrap has created them and the view; verify them. The command's streams come first in Handed
 	Loopback   bool // it has its own network namespace: bring up loopback
 	Landlock   bool
 	Seccomp    bool
 	Probe      bool // confine, report and end without starting anything
 	Again      bool // with Namespaces, not Shared: run another call after this one. The command's streams come first in Handed
-	Reserve    bool // start nothing before OrderGo, nor without the permit: an eventfd before the command's descriptors
+	Reserve    bool // start nothing before OrderGo, or without the permit: an eventfd before the command's descriptors
 
 	View
-	Kept bool // with Again: the view is that of the call before, and View has only Terminal
+	Kept bool // with Again: keep the view of the previous call; View has only Terminal
 
 	Fixed   []Root   // with External: the existing paths of Protect, and, writable, the directories on the way to them and to Hide
 	Outside []string // with External: the daemon's namespaces in the order of NamespaceKinds, as readlink(2) returns them
 
 	Ports    []uint64  // with Loopback: send connections to these ports and DNS queries to the daemon by EventListeners
 	Handed   uint64    // number of descriptors before the command's: the trees of Caches in order, and a lock to keep
-	Overlays []Overlay // make these, report each by EventOverlay or EventFailed, and end
+	Overlays []Overlay // mount these, report each by EventOverlay or EventFailed, and end
 
 	Processes, OpenFiles, FileBytes, MemoryBytes uint64 // 0 = unlimited
 
-	User, Group uint64 // the daemon's ids, to which the helper maps itself
+	User, Group uint64 // ids of the daemon, to which the helper maps itself
 
 	Dir   string
-	DirIs string   // the identity of Dir, from Identity; "" = any
+	DirIs string   // identity of Dir, from Identity; "" = any
 	Argv  []string // Argv[0] is an absolute path
 	Env   []string
-	Room  uint64 // >0: Argv lacks the script, of at most so many bytes; OrderSetScript brings it, OrderGo runs it
+	Room  uint64 // >0: Argv lacks the script, of at most this many bytes; OrderSetScript sets it, OrderGo runs it
 }
 
 // View determines the files that a call sees.
@@ -50,7 +50,7 @@ type View struct {
 	Terminal bool // descriptor 0 is its controlling terminal
 	Roots    []Root
 	Hide     []string
-	Opened   []string // directories below which other calls can open what is closed
+	Opened   []string // directories below which other calls can restore permissions
 	Sockets  []string // local sockets of the machine that the call may connect to; mounted in the view
 	Masks    []string // canonical paths that cannot be opened, including what is below
 	Protect  []string // canonical paths below writable roots that cannot be changed
@@ -61,34 +61,34 @@ type View struct {
 // apart reports whether the call has its own PID namespace, which ends with the helper.
 func (s *Spec) apart() bool { return s.Namespaces && !s.Shared }
 
-// Root is one directory that is mounted in the view after / was made read-only and /tmp private.
+// Root is a directory that is mounted in the view after / was made read-only and /tmp private.
 type Root struct {
 	Path     string
 	Writable bool
-	Is       string // its identity, from Identity; "" = any
+	Is       string // identity, from Identity; "" = any
 }
 
-// Cache is one tool cache of the view.
+// Cache is a tool cache of the view.
 type Cache struct {
 	Path string
-	From string // the directory to mount; empty = a tree that was passed
+	From string // directory to mount; "" = a tree that was passed
 }
 
-// Overlay is a directory and where changes to it go.
+// Overlay is a directory and where changes to it are stored.
 type Overlay struct{ Lower, Upper, Work string }
 
-// Order is one request of the daemon.
+// Order is a request of the daemon.
 type Order struct {
 	Kind   string // one of the Order constants
 	Signal int    // of the orders that signal
 	Script string // of OrderSetScript
 }
 
-// The orders. The first one of a call is OrderRun; it carries the Spec in a memory file and
-// possibly descriptors for the command.
+// The orders. The first one of a call is OrderRun; it carries the Spec in a memory file, and descriptors for the
+// command.
 const (
 	OrderRun       = "run"
-	OrderSetScript = "set-script" // the script of a warm shell; answered by EventScriptSet or EventFailed
+	OrderSetScript = "set-script" // script of a warm shell; answered by EventScriptSet or EventFailed
 	OrderLend      = "lend"       // make connections in the call's network for requests on the accompanying socket
 	OrderGo        = "go"         // with sockets of lending calls: start the reserved command, or run the script
 	OrderSignal    = "signal"     // to the foreground process group; answered by EventSignalled
@@ -101,21 +101,21 @@ const (
 	OrderEnd       = "end"        // answered by EventLeft; kills what still runs; then EventIdle with Again, otherwise the helper ends
 )
 
-// Event is one report of the helper.
+// Event is a report of the helper.
 type Event struct {
 	Kind     string // one of the Event constants
 	Stage    string // of EventFailed
 	Errno    int    // of EventFailed; 0 if no system call failed
 	Text     string // of EventFailed
-	ABI      int    // of EventStarted: the Landlock version in force, 0 = none
+	ABI      int    // of EventStarted: version of Landlock, 0 = none
 	Brokered bool   // of EventStarted: connections to local sockets are judged; false = there are no such sockets
-	Status   int    // of EventExited: the raw wait status of the shell
+	Status   int    // of EventExited: raw wait status of the shell
 	Alone    bool   // of EventExited: nothing else of the call runs
 	Runnable bool   // of EventMembers: one of them runs or waits for a disk
 	Wait     string // of EventWaiting: one of the Wait constants; "" = none waits
 	Reads    bool   // of EventWaiting: it sleeps in a read, so only input can continue it
 	Sole     bool   // of EventWaiting: it has no other thread
-	Deaf     bool   // of EventWaiting: it reads where no input comes
+	Deaf     bool   // of EventWaiting: it reads where no input arrives
 	Members  []Member
 }
 
@@ -128,14 +128,14 @@ const (
 	EventAlone     = "alone"     // the last process of the call ended after the shell did
 	EventSignalled = "signalled" // kill(2) has returned
 	EventMembers   = "members"
-	EventWaiting   = "waiting" // Members has the waiting process, if any
-	EventLimit     = "limit"   // Text is the limit that the call has met
+	EventWaiting   = "waiting" // Members contains the waiting process, if any
+	EventLimit     = "limit"   // Text is the limit that the call has reached
 	EventRefused   = "refused" // Text is a local socket of the machine that was refused
 	EventLeft      = "left"
-	EventIdle      = "idle" // nothing of the call is left; the helper waits for OrderRun
+	EventIdle      = "idle" // nothing of the call remains; the helper waits for OrderRun
 )
 
-// These have descriptors: a mount; the socket for DNS and the listeners.
+// These carry descriptors: a mount; the socket for DNS and the listeners.
 const (
 	EventOverlay   = "overlay"
 	EventListeners = "listeners" // before EventStarted
@@ -154,23 +154,22 @@ const (
 	LimitProcesses = "processes" // no more could be started
 )
 
-// Member is one process of a call.
+// Member is a process of a call.
 type Member struct {
 	PID     int // in the call's namespace
 	Command string
 }
 
-// maxMembers bounds an event, so that it always fits one packet.
+// maxMembers limits an event, so that it fits into a packet.
 const maxMembers = 64
 
 var errGarbled = errors.New("garbled message between daemon and helper")
 
-// The wire form of every message: key, NUL, value, NUL, and so on, for non-zero fields. No value
-// can contain NUL (the kernel accepts none in paths, arguments or the environment either), so there
-// is no escaping, and invalid UTF-8 is preserved. JSON would replace it: what runs would not be
-// what was judged.
+// The wire form of a message: key, NUL, value, NUL, and so on, for non-zero fields. No value can contain NUL (the
+// kernel accepts none in paths, arguments or the environment either), so nothing is escaped, and invalid UTF-8 is
+// preserved. JSON would replace it, and what runs would differ from what was judged.
 
-// encode appends the wire form of a structure. It fails if a string contains NUL.
+// encode appends the wire form of a structure. It returns an error if a string contains NUL.
 func encode(b []byte, prefix string, from reflect.Value) ([]byte, error) {
 	var errs []error
 	for i := range from.NumField() {
@@ -210,8 +209,7 @@ func encodeOne(b []byte, key string, v reflect.Value) ([]byte, error) {
 	return b, nil
 }
 
-// decode is the inverse of encode. An unknown key is an error: daemon and helper are the same
-// binary.
+// decode is the inverse of encode. An unknown key is an error, since daemon and helper are the same binary.
 func decode(b []byte, into reflect.Value) error {
 	for s := string(b); s != ""; {
 		key, rest, ok := strings.Cut(s, "\x00")
@@ -268,7 +266,7 @@ func parse(v reflect.Value, value string) error {
 	return nil
 }
 
-// Encode returns the wire form of the specification. It fails if a string contains NUL.
+// Encode returns the wire form of the specification, or an error if a string contains NUL.
 func (s *Spec) Encode() ([]byte, error) { return encode(nil, "", reflect.ValueOf(*s)) }
 
 // DecodeSpec is the inverse of Encode.

@@ -1,5 +1,5 @@
-// Package nofollow opens and examines files in directories that other processes change: by
-// descriptors, following no link.
+// Package nofollow opens and examines files in directories that other processes change. It works with descriptors and
+// follows no links.
 package nofollow
 
 import (
@@ -12,11 +12,11 @@ import (
 // ID identifies a file while it exists.
 type ID struct{ Device, Inode uint64 }
 
-// Info describes a file. No program can set its times.
+// Info describes a file. Programs cannot set its times.
 type Info struct {
 	ID
-	Mode    fs.FileMode // its type
-	Bits    uint32      // its permissions
+	Mode    fs.FileMode // type bits only
+	Bits    uint32      // permission bits
 	Links   uint32
 	UID     int
 	Size    int64
@@ -38,7 +38,7 @@ func ReadFile(path string, most int64) ([]byte, error) {
 	return text, err
 }
 
-// Against resolves a path relative to dir, without cleaning it.
+// Against joins a path to dir without cleaning it.
 func Against(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return path

@@ -12,10 +12,10 @@ import (
 
 const unlinked = unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
 
-// Lstat examines a path. It follows links except at its end.
+// Lstat examines a path. It follows links except in the last component.
 func Lstat(path string) (Info, error) { return Stat(unix.AT_FDCWD, path) }
 
-// Stat examines a name in an open directory, or the open file if name is empty.
+// Stat examines a name in an open directory, or the open file if name is "".
 func Stat(dir int, name string) (Info, error) {
 	flags := unix.AT_SYMLINK_NOFOLLOW
 	if name == "" {
@@ -35,9 +35,9 @@ func Stat(dir int, name string) (Info, error) {
 	return in, nil
 }
 
-// Stamp returns the time that a file changed now would get, or an earlier one: file system
-// clocks advance in ticks, behind time.Now (CLOCK_REALTIME_COARSE, clock_gettime(2)). It returns
-// the zero time if it cannot be read.
+// Stamp returns a time that is not after the one that a file changed now would get: file systems use a clock that
+// advances in ticks, behind time.Now (CLOCK_REALTIME_COARSE, clock_gettime(2)). It returns the zero time if it cannot
+// read that clock.
 func Stamp() time.Time {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now); err != nil {
@@ -62,7 +62,7 @@ func typeOf(mode uint32) fs.FileMode {
 	return fs.ModeDevice
 }
 
-// openat2 opens close-on-exec. It retries on EINTR.
+// openat2 sets close-on-exec and retries on EINTR.
 func openat2(dir int, path string, flags, resolve uint64) (int, error) {
 	for {
 		fd, err := unix.Openat2(dir, path, &unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: resolve})
@@ -72,13 +72,13 @@ func openat2(dir int, path string, flags, resolve uint64) (int, error) {
 	}
 }
 
-// Open opens a path of any length, following no link.
+// Open opens a path of any length without following links.
 func Open(path string, flags uint64) (fd int, err error) {
-	const most = 4000 // of PATH_MAX
+	const most = 4000 // less than PATH_MAX
 	dir := unix.AT_FDCWD
 	for len(path) > most {
 		i := strings.LastIndexByte(path[:most], '/')
-		if i < 0 { // no file system has such a name
+		if i < 0 { // no file system has names this long
 			fd, err = -1, unix.ENAMETOOLONG
 		} else {
 			fd, err = openat2(dir, path[:i+1], unix.O_PATH|unix.O_DIRECTORY, unlinked)
@@ -89,7 +89,7 @@ func Open(path string, flags uint64) (fd int, err error) {
 		if err != nil {
 			return -1, err
 		}
-		dir, path = fd, strings.TrimLeft(path[i+1:], "/") // a slash would begin at the root
+		dir, path = fd, strings.TrimLeft(path[i+1:], "/") // a leading slash would start at the root
 	}
 	if dir != unix.AT_FDCWD {
 		defer unix.Close(dir)
@@ -110,19 +110,18 @@ func OpenFile(path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// OpenAt opens a name in an open directory, crossing mount points.
+// OpenAt opens a name in an open directory. It may cross mount points.
 func OpenAt(dir int, name string, flags uint64) (int, error) {
 	return openat2(dir, name, flags|unix.O_NOFOLLOW, unlinked|unix.RESOLVE_BENEATH)
 }
 
-// OpenIn opens a name in a directory that calls can write, nothing above it or on another file
-// system.
+// OpenIn opens a name in a directory that calls can write. It leaves neither the directory nor its file system.
 func OpenIn(dir int, name string, flags uint64) (int, error) {
 	return openat2(dir, name, flags|unix.O_NOFOLLOW, unlinked|unix.RESOLVE_BENEATH|unix.RESOLVE_NO_XDEV)
 }
 
-// OpenDir opens a directory for reading. It first adds missing permissions to a directory of this
-// user, by its descriptor: its creator may have removed them.
+// OpenDir opens a directory for reading. If the directory belongs to this user, OpenDir first adds missing
+// permissions through the descriptor, since its creator may have removed them.
 func OpenDir(dir int, name string) (int, error) {
 	fd, err := OpenIn(dir, name, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
@@ -140,8 +139,7 @@ func Reopen(fd int) (int, error) {
 	return unix.Openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 }
 
-// OpenUp gives the owner of an open directory all rights to it, if that is this user. It
-// returns the former mode.
+// OpenUp gives the owner of an open directory all permissions if that is this user, and returns the previous mode.
 func OpenUp(fd int) (mode uint32, err error) {
 	in, err := Stat(fd, "")
 	if err != nil {
@@ -153,8 +151,8 @@ func OpenUp(fd int) (mode uint32, err error) {
 	return in.Bits, err
 }
 
-// OpenUpTo has OpenUp open root and the directories below it down to dir, if changed since then.
-// It fails with EPERM where one of another user is closed, and with EACCES where one was closed again.
+// OpenUpTo applies OpenUp to root and the directories below it down to dir, where they have changed since a time. It
+// returns EPERM if another user's directory is not accessible, and EACCES if permissions were removed again.
 func OpenUpTo(root, dir string, since time.Time) error {
 	names := strings.FieldsFunc(strings.TrimPrefix(dir, root), func(r rune) bool { return r == '/' })
 	fd, err := Open(root, unix.O_PATH|unix.O_DIRECTORY)
@@ -167,7 +165,7 @@ func OpenUpTo(root, dir string, since time.Time) error {
 			return unix.Close(fd)
 		}
 		var next int
-		next, err = OpenAt(fd, names[0], unix.O_PATH|unix.O_DIRECTORY) // calls write other file systems below a root too
+		next, err = OpenAt(fd, names[0], unix.O_PATH|unix.O_DIRECTORY) // calls may also write to other file systems below root
 		unix.Close(fd)
 		if err == unix.EACCES && in.UID != os.Geteuid() {
 			err = unix.EPERM
@@ -177,7 +175,7 @@ func OpenUpTo(root, dir string, since time.Time) error {
 	return err
 }
 
-// Chmod changes the mode of an open file, also with O_PATH, unlike fchmod(2).
+// Chmod changes the mode of an open file. Unlike fchmod(2), it also accepts O_PATH descriptors.
 func Chmod(fd int, mode uint32) error {
 	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode)
 }

@@ -11,7 +11,7 @@ import (
 // Lstat fails.
 func Lstat(string) (Info, error) { return Info{}, errors.ErrUnsupported }
 
-// Stamp returns the time.
+// Stamp returns the current time.
 func Stamp() time.Time { return time.Now() }
 
 // OpenUpTo fails.

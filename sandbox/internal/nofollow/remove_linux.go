@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RemoveAll removes a name in an open directory, with all its contents. It follows no link and
-// enters no other file system, even against concurrent changes, and uses two descriptors however
-// deep the tree is.
+// RemoveAll removes a name in an open directory with all its contents. It follows no links and stays on one file
+// system, even during concurrent changes. It uses two descriptors, however deep the tree is.
 func RemoveAll(dir int, name string) error {
 	if err := unlink(dir, name); err != unix.ENOTEMPTY && err != unix.EACCES {
 		return ignore(err, unix.ENOENT)
@@ -43,13 +42,13 @@ func ignore(err, expected error) error {
 	return err
 }
 
-// walker removes the contents of a directory from its deepest parts upwards.
+// walker removes the contents of a directory from the bottom up.
 type walker struct {
 	at    int // the directory that is being emptied
 	above []step
 }
 
-// step is a parent directory of the walker's, and the name through which it went down.
+// step is a parent directory, and the name through which the walker descended.
 type step struct {
 	id   ID
 	name string
@@ -74,8 +73,7 @@ func (w *walker) empty() error {
 	}
 }
 
-// clear removes what can be removed at once and returns the first directory that is not empty, or
-// "".
+// clear removes what it can, and returns the first directory that is not empty, or "".
 func (w *walker) clear() (down string, err error) {
 	for {
 		names, err := list(w.at)
@@ -112,7 +110,7 @@ func (w *walker) descend(name string) error {
 	return nil
 }
 
-// ascend goes back up, if up is still the parent.
+// ascend returns to the parent, if that is still the parent.
 func (w *walker) ascend() error {
 	last := w.above[len(w.above)-1]
 	up, err := unix.Openat(w.at, "..", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -128,7 +126,7 @@ func (w *walker) ascend() error {
 	return ignore(ignore(unlink(w.at, last.name), unix.ENOENT), unix.ENOTEMPTY)
 }
 
-// list reads some of the names in an open directory, from its start.
+// list returns some of the names in an open directory, from its start.
 func list(dir int) ([]string, error) {
 	const some = 1024
 	fd, err := Reopen(dir)

@@ -8,20 +8,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Cached is a Host that is compared often. It does not look for missing paths again
-// while the directories in which they are missing have not changed. It is for concurrent use.
+// Cached is a Host for frequent comparisons. It does not look up missing paths again while the directories where they
+// would appear have not changed. It is safe for concurrent use.
 type Cached struct {
 	*Host
-	unchanged atomic.Pointer[unchangedSince] // nil: compare everything
+	unchanged atomic.Pointer[unchangedSince] // nil = compare everything
 }
 
-// unchangedSince is what a comparison can skip, and what it cannot.
+// unchangedSince says what a comparison can skip.
 type unchangedSince struct {
 	above []entries // directories in which missing paths would appear
 	there []int     // indexes of paths that exist
 }
 
-// entries detects changes of a directory: no program can set ctime (inode(7)).
+// entries detects changes to a directory by its ctime, which no program can set (inode(7)).
 type entries struct {
 	path         string
 	major, minor uint32
@@ -29,11 +29,11 @@ type entries struct {
 	changed      unix.StatxTimestamp
 }
 
-// settled is how long a directory must be unchanged before its ctime is trusted: file systems round
-// it, to two seconds at worst (FAT). Some do not record it: 0.
+// settled is how long a directory must be unchanged before its ctime is trusted: file systems round it, to two
+// seconds at worst (FAT). Some do not record it; then it is 0.
 const settled = 5 * time.Second
 
-// TakeCached is Take for a Cached.
+// TakeCached is like Take, and returns a Cached.
 func TakeCached(dirs, files []string) *Cached { return &Cached{Host: Take(dirs, files)} }
 
 // Same reports whether the host is unchanged.
@@ -41,7 +41,7 @@ func (s *Cached) Same() bool {
 	if c := s.unchanged.Load(); c != nil && c.still() {
 		return s.mountsSame() && s.sameAt(c.there)
 	}
-	next := s.unchangedAt(time.Now()) // before the comparison, so that no change falls in between
+	next := s.unchangedAt(time.Now()) // before the comparison, so that no change is missed between both
 	if !s.Host.Same() {
 		return false
 	}
@@ -49,7 +49,6 @@ func (s *Cached) Same() bool {
 	return true
 }
 
-// sameAt compares some paths.
 func (h *Host) sameAt(indexes []int) bool {
 	for _, i := range indexes {
 		if h.then[i] != h.at(i) {
@@ -69,7 +68,7 @@ func (c *unchangedSince) still() bool {
 	return true
 }
 
-// unchangedAt returns what can be skipped from now on; nil while a directory changes.
+// unchangedAt returns what can be skipped from now on, or nil while a directory changes.
 func (s *Cached) unchangedAt(now time.Time) *unchangedSince {
 	var c unchangedSince
 	known := map[string]bool{}
@@ -95,8 +94,8 @@ func (s *Cached) unchangedAt(now time.Time) *unchangedSince {
 	return &c
 }
 
-// above returns the directory in which the first missing component of path would be. There is none
-// if the path ends otherwise, for example in a dangling link.
+// above returns the directory where the first missing component of path would appear. missing is false if the path
+// ends otherwise, for example in a dangling link.
 func above(path string) (dir string, missing bool) {
 	var st unix.Stat_t
 	for unix.Lstat(path, &st) == unix.ENOENT {

@@ -11,12 +11,11 @@ type Host struct {
 	dirs   []string
 	files  []string
 	then   []fileID
-	mounts int // an open mountinfo, which signals mount changes; -1 = none
+	mounts int // descriptor of mountinfo, which signals changes of mounts; -1 = none
 }
 
-// fileID identifies a file, or is the error of finding it. Inode numbers are reused, and a mount
-// over a deleted file is gone: the birth time distinguishes them, or the ctime if the file system
-// has none.
+// fileID identifies a file, or is the error of identifying it. Since inode numbers are reused, it includes the birth
+// time, or the ctime if the file system has no birth time.
 type fileID struct {
 	major, minor uint32
 	inode        uint64
@@ -26,8 +25,8 @@ type fileID struct {
 	errno        error
 }
 
-// Take records the identity of directories, by their canonical paths, and of files, whose links it
-// follows. The caller closes the Host.
+// Take records the identity of directories, given by canonical paths, and of files, whose links it follows. The
+// caller must close the Host.
 func Take(dirs, files []string) *Host {
 	h := &Host{dirs: dirs, files: files}
 	var err error
@@ -41,14 +40,14 @@ func Take(dirs, files []string) *Host {
 // Same reports whether the host is unchanged.
 func (h *Host) Same() bool { return h.mountsSame() && slices.Equal(h.then, h.now()) }
 
-// mountsSame polls mountinfo: POLLPRI marks a change (proc_pid_mounts(5)).
+// mountsSame polls mountinfo, on which POLLPRI signals a change (proc_pid_mounts(5)).
 func (h *Host) mountsSame() bool {
 	fds := []unix.PollFd{{Fd: int32(h.mounts), Events: unix.POLLPRI}}
 	n, err := unix.Poll(fds, 0)
 	return h.mounts >= 0 && err == nil && n == 0
 }
 
-// Close ends the comparison of mounts.
+// Close closes mountinfo. Afterwards mounts are not compared.
 func (h *Host) Close() {
 	if h != nil && h.mounts >= 0 {
 		unix.Close(h.mounts)
@@ -64,7 +63,7 @@ func (h *Host) now() []fileID {
 	return ids
 }
 
-// at identifies path i, counting directories before files.
+// at returns the identity of path i, where directories come before files.
 func (h *Host) at(i int) fileID {
 	if i < len(h.dirs) {
 		return dirAt(h.dirs[i])
