@@ -25,8 +25,9 @@ import (
 )
 
 const (
-	maxFrame     = 256 << 20        // enough for a thousand messages
-	silence      = 90 * time.Second // the daemon pings every 30 s
+	maxFrame     = 256 << 20 // enough for a thousand messages
+	pingPeriod   = 30 * time.Second
+	silence      = 3 * pingPeriod // after which the connection is given up
 	writeTimeout = 30 * time.Second
 	maxBuffered  = 256 // frames per waiter before the reader blocks
 )
@@ -63,6 +64,7 @@ type Client struct {
 	hello   message.HelloAck
 	closing chan struct{} // closed by Close
 	ended   chan struct{} // closed when the reader has returned
+	loops   sync.WaitGroup
 
 	channels map[uint32]*channel // by number; only the reader uses it
 
@@ -130,8 +132,9 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 		conn: conn, closing: make(chan struct{}), ended: make(chan struct{}), waiters: map[*waiter]struct{}{}, channels: map[uint32]*channel{},
 	}
 	greeting := c.addWaiter(func(f *frame) bool { return f.Type == "hello_ack" || f.Type == "error_message" })
-	// Ends with the connection; Close waits.
-	go c.read()
+	// They end with the connection; Close waits.
+	c.loops.Go(c.read)
+	c.loops.Go(c.ping)
 	if err := c.greet(ctx, o, greeting); err != nil {
 		c.Close()
 		var refused *message.Error
@@ -193,8 +196,22 @@ func (c *Client) Close() error {
 		c.conn.WriteControl(websocket.CloseMessage, farewell, time.Now().Add(time.Second))
 		c.conn.Close()
 	}
-	<-c.ended
+	c.loops.Wait()
 	return nil
+}
+
+// ping makes an idle daemon answer, whatever its limits.ping.
+func (c *Client) ping() {
+	ticker := time.NewTicker(pingPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			c.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeTimeout)) // reading reports a failure
+		case <-c.ended:
+			return
+		}
+	}
 }
 
 func (c *Client) read() {
@@ -203,6 +220,10 @@ func (c *Client) read() {
 	c.conn.SetReadLimit(maxFrame)
 	alive := func() { c.conn.SetReadDeadline(time.Now().Add(silence)) } // reading reports a failure
 	alive()
+	c.conn.SetPongHandler(func(string) error {
+		alive()
+		return nil
+	})
 	pong := c.conn.PingHandler()
 	c.conn.SetPingHandler(func(data string) error {
 		alive()

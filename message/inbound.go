@@ -14,7 +14,7 @@ import (
 type Cancel struct {
 	MessageType string `json:"message_type"`
 	CallID      string `json:"tool_call_id,omitempty" wire:"id" jsonschema:"this or all"`
-	All         bool   `json:"all,omitempty" jsonschema:"every call of this connection"`
+	All         bool   `json:"all,omitempty" jsonschema:"every call of this client; of all clients for an approver or admin"`
 	Reason      string `json:"reason,omitempty"`
 
 	AgentID *string `json:"agent_id,omitempty" wire:"id" jsonschema:"whose calls alone: several agents may use the same id"`
