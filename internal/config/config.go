@@ -198,7 +198,8 @@ func (l *loader) decode(file string, src []byte) error {
 	if err != nil || root == nil {
 		return err
 	}
-	return d.settings(root, "", l.raw)
+	d.note(d.settings(root, "", l.raw))
+	return d.failed()
 }
 
 func (l *loader) override(o Options) {

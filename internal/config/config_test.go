@@ -73,6 +73,16 @@ func TestNoConfigurationIsNeeded(t *testing.T) {
 	}
 }
 
+func TestEveryFaultOfAFileIsReported(t *testing.T) {
+	t.Parallel()
+	_, err := newMachine(t).loadText(t, "version: 1\nlisen: x\nlog:\n  levle: debug\nworkspace: [a]\n")
+	for _, want := range []string{":2:1: unknown key", ":4:3: unknown key", ":5:12: workspace"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in %v", want, err)
+		}
+	}
+}
+
 func TestTheCommandLineWinsOverTheEnvironmentOverTheFile(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -43,10 +43,14 @@ const WorkspacePolicy = ".toold/policy.yaml"
 // workspace's. Faults in a file have type *Error.
 func LoadPolicy(path string, o policy.Options) (*policy.Policy, error) {
 	user, err := readUser(path)
-	if err != nil {
+	if user.decoder == nil {
 		return nil, err
 	}
-	return thisSystem().compile(user, o)
+	p, failed := thisSystem().compile(user, o) // also of a file with faults: all are reported at once
+	if err := errors.Join(err, failed); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // ReadPolicy reads the policy file at path ("" = the built-in policy) without compiling it.
@@ -121,10 +125,7 @@ func readUser(path string) (layer, error) {
 		name, src = path, text
 	}
 	l, err := parsePolicy(name, src, policy.Ask, caseAuto)
-	if err != nil {
-		return l, err
-	}
-	return l, l.readClients(os.OpenFile)
+	return l, errors.Join(err, l.readClients(os.OpenFile))
 }
 
 // administratorPolicy reads the administrator's policy, or returns nil if there is none. Only its owner may be able

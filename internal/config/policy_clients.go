@@ -14,32 +14,38 @@ import (
 
 // readClients reads the policies of clients. Relative paths are relative to the directory of the policy.
 func (l *layer) readClients(open func(string, int, fs.FileMode) (*os.File, error)) error {
+	var faults []error
 	for _, named := range l.clientRules {
-		switch {
-		case named.Match.Client == "" && named.Match.Agent == "":
-			return l.decoder.errorAt(named.At, "clients: match names neither a client nor an agent; rules for everybody stand in this file itself")
-		case named.Policy == "":
-			return l.decoder.errorAt(named.At, "clients: policy names no file")
-		}
-		path := named.Policy
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(filepath.Dir(l.file.Name), path)
-		}
-		src, err := readRegular(open, path)
+		own, err := l.readClient(named, open)
 		if err != nil {
-			return l.decoder.errorAt(named.At, "cannot read the clients' policy: %v", err)
-		}
-		own, err := parsePolicy(path, src, policy.Allow, "")
-		if err != nil {
-			return err
-		}
-		if len(own.clientRules) > 0 {
-			return own.decoder.errorAt(own.clientRules[0].At, "clients: a clients' policy cannot name others")
+			faults = append(faults, err)
+			continue
 		}
 		l.clients = append(l.clients, own)
 		l.file.Clients = append(l.file.Clients, policy.Client{Name: named.Match.Client, Agent: named.Match.Agent, File: own.file})
 	}
-	return nil
+	return errors.Join(faults...)
+}
+
+func (l *layer) readClient(named clientRule, open func(string, int, fs.FileMode) (*os.File, error)) (own layer, err error) {
+	switch {
+	case named.Match.Client == "" && named.Match.Agent == "":
+		return own, l.decoder.errorAt(named.At, "clients: match names neither a client nor an agent; rules for everybody stand in this file itself")
+	case named.Policy == "":
+		return own, l.decoder.errorAt(named.At, "clients: policy names no file")
+	}
+	path := named.Policy
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(l.file.Name), path)
+	}
+	src, err := readRegular(open, path)
+	if err != nil {
+		return own, l.decoder.errorAt(named.At, "cannot read the clients' policy: %v", err)
+	}
+	if own, err = parsePolicy(path, src, policy.Allow, ""); err == nil && len(own.clientRules) > 0 {
+		err = own.decoder.errorAt(own.clientRules[0].At, "clients: a clients' policy cannot name others")
+	}
+	return own, err
 }
 
 // PolicyFiles returns the user's policy file and the clients' files that it names. An unreadable file names none.

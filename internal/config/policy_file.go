@@ -98,33 +98,36 @@ type clientRule struct {
 	Policy string `yaml:"policy" doc:"The file, from the folder of this one."`
 }
 
-// parsePolicy parses a policy file. defaultAction is for missing defaults, except that commands that cannot be
-// analysed are asked. defaultCase is for a missing path_case.
+// parsePolicy reads one policy file. defaultAction replaces missing defaults, except that what cannot be analysed is
+// asked; defaultCase replaces a missing path_case. With an error, the layer has what is without a fault.
 func parsePolicy(file string, src []byte, defaultAction policy.Action, defaultCase string) (layer, error) {
 	d := &decoder{file: file, lines: linesOf(src)}
 	w := policyFile{PathCase: defaultCase}
-	if err := d.decode(src, &w); err != nil {
-		return layer{}, err
-	}
-	if w.Version == 0 {
-		return layer{}, d.errorAt(position{1, 1}, "version is missing: begin the file with version: 1")
+	if err := d.decode(src, &w); err == nil && w.Version == 0 {
+		d.note(d.errorAt(position{1, 1}, "version is missing: begin the file with version: 1"))
 	}
 	f := policy.File{
 		Name: file, Title: w.Name, Headless: w.Mode == "headless", Presets: w.Presets, Env: w.Env.Allow, Disable: w.Builtin.Disable,
 		AskTimeout: time.Duration(w.Ask.Timeout), OncePer: w.Ask.OncePer, Lines: make(map[string]int), FoldCase: w.PathCase == caseInsensitive, AutoCase: w.PathCase == caseAuto,
 	}
 	w.setDefaults(&f, defaultAction)
-	var heads []ruleHead
+	seen := make(map[string]position)
 	for _, r := range w.Commands {
-		f.Commands, heads = append(f.Commands, r.rule()), append(heads, r.ruleHead)
+		if d.checkRule(r.ruleHead, seen) {
+			f.Commands = append(f.Commands, r.rule())
+		}
 	}
 	for _, r := range w.Paths {
-		f.Paths, heads = append(f.Paths, r.rule()), append(heads, r.ruleHead)
+		if d.checkRule(r.ruleHead, seen) {
+			f.Paths = append(f.Paths, r.rule())
+		}
 	}
 	for _, r := range w.Net {
-		f.Net, heads = append(f.Net, r.rule()), append(heads, r.ruleHead)
+		if d.checkRule(r.ruleHead, seen) {
+			f.Net = append(f.Net, r.rule())
+		}
 	}
-	return layer{file: f, decoder: d, clientRules: w.Clients}, d.checkRules(heads)
+	return layer{file: f, decoder: d, clientRules: w.Clients}, d.failed()
 }
 
 func (w *policyFile) setDefaults(f *policy.File, defaultAction policy.Action) {
@@ -160,20 +163,19 @@ func (w *policyFile) setsRaisedDefault() bool {
 	return slices.ContainsFunc(raised, func(c choice) bool { return c.set })
 }
 
-func (d *decoder) checkRules(rules []ruleHead) error {
-	seen := make(map[string]position)
-	for _, r := range rules {
-		switch first, twice := seen[r.ID]; {
-		case r.ID == "":
-			return d.errorAt(r.At, "the rule has no id: explanations and the journal refer to it")
-		case twice:
-			return d.errorAt(r.At, "the id %q is already used in line %d", r.ID, first.line)
-		case !r.Decision.set:
-			return d.errorAt(r.At, "rule %q has no decision: expected allow, ask or deny", r.ID)
-		}
-		seen[r.ID] = r.At
+// checkRule notes the fault of a rule's head, and reports whether there is none.
+func (d *decoder) checkRule(r ruleHead, seen map[string]position) bool {
+	before := d.count
+	switch first, twice := seen[r.ID]; {
+	case r.ID == "":
+		d.note(d.errorAt(r.At, "the rule has no id: explanations and the journal refer to it"))
+	case twice:
+		d.note(d.errorAt(r.At, "the id %q is already used in line %d", r.ID, first.line))
+	case !r.Decision.set:
+		d.note(d.errorAt(r.At, "rule %q has no decision: expected allow, ask or deny", r.ID))
 	}
-	return nil
+	seen[r.ID] = r.At
+	return d.count == before
 }
 
 func (r ruleHead) rule() policy.Rule {

@@ -136,14 +136,11 @@ func (d *decoder) settings(n ast.Node, path string, targets map[string]any) erro
 		target, known := targets[full]
 		switch {
 		case !known || strings.Contains(key, "."):
-			return d.unknownKey(key, positionOf(e.Key), keysIn(path), path)
+			d.note(d.unknownKey(key, positionOf(e.Key), keysIn(path), path))
 		case target == nil:
-			err = d.settings(e.Value, full, targets)
+			d.note(d.settings(e.Value, full, targets))
 		default:
-			err = d.value(e.Value, reflect.ValueOf(target).Elem(), full)
-		}
-		if err != nil {
-			return err
+			d.note(d.value(e.Value, reflect.ValueOf(target).Elem(), full))
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -28,15 +29,39 @@ const (
 // position is a line and column in a file, from 1. The decoder sets struct fields of this type.
 type position struct{ line, column int }
 
-// decode reads one YAML document into a struct according to yaml tags: structs, slices, maps, strings, booleans,
-// integers and encoding.TextUnmarshalers. Unknown and repeated keys, other types, anchors, aliases, tags and further
-// documents are errors of type *Error. Fields that the source does not mention keep their values.
+// decode reads one YAML document into a struct, by yaml tags: structs, slices, maps, strings, booleans, integers
+// and encoding.TextUnmarshalers. Unknown and repeated keys, other types, anchors, aliases, tags and further
+// documents are errors of type *Error. What is not in the source keeps its value in dst. With an error, dst has what
+// is without a fault, lists without the items that have one.
 func (d *decoder) decode(src []byte, dst any) error {
 	root, err := d.parse(src)
 	if err != nil || root == nil {
+		d.note(err)
 		return err
 	}
-	return d.value(root, reflect.ValueOf(dst).Elem(), "")
+	d.note(d.value(root, reflect.ValueOf(dst).Elem(), ""))
+	return d.failed()
+}
+
+// maxFaults are reported of a file.
+const maxFaults = 50
+
+// note keeps the fault of a part, after which the next part is decoded.
+func (d *decoder) note(err error) {
+	if err == nil {
+		return
+	}
+	if d.count++; d.count <= maxFaults {
+		d.faults = append(d.faults, err)
+	}
+}
+
+// failed returns the faults that were noted; nil if there are none.
+func (d *decoder) failed() error {
+	if more := d.count - len(d.faults); more > 0 {
+		return errors.Join(append(slices.Clone(d.faults), fmt.Errorf("%s: faults that are not shown: %d", d.file, more))...)
+	}
+	return errors.Join(d.faults...)
 }
 
 type decoder struct {
@@ -44,7 +69,10 @@ type decoder struct {
 	lines []string
 	texts []text // decoded so far
 
-	words []string // oneof tag of the current field
+	faults []error // the first ones
+	count  int     // of all
+
+	words []string // of the tag oneof of the field that is decoded
 }
 
 type text struct {
@@ -171,13 +199,13 @@ func (d *decoder) object(n ast.Node, v reflect.Value, path string) error {
 		key, at := keyText(e.Key), positionOf(e.Key)
 		field, ok := fields[key]
 		if !ok {
-			maps.DeleteFunc(fields, func(_ string, f taggedField) bool { return f.Type() == reflect.TypeFor[unsupported]() })
-			return d.unknownKey(key, at, slices.Collect(maps.Keys(fields)), path)
+			known := maps.Clone(fields)
+			maps.DeleteFunc(known, func(_ string, f taggedField) bool { return f.Type() == reflect.TypeFor[unsupported]() })
+			d.note(d.unknownKey(key, at, slices.Collect(maps.Keys(known)), path))
+			continue
 		}
 		d.words = strings.Fields(field.Get("oneof"))
-		if err := d.value(e.Value, field.Value, join(path, key)); err != nil {
-			return err
-		}
+		d.note(d.value(e.Value, field.Value, join(path, key)))
 	}
 	return nil
 }
@@ -212,10 +240,11 @@ func (d *decoder) list(n ast.Node, v reflect.Value, path string) error {
 	if !ok {
 		return d.wrongType(n, path, "a list")
 	}
-	out := reflect.MakeSlice(v.Type(), len(seq.Values), len(seq.Values))
-	for i, item := range seq.Values {
-		if err := d.value(item, out.Index(i), fmt.Sprintf("%s[%d]", path, i)); err != nil {
-			return err
+	out := reflect.MakeSlice(v.Type(), 0, len(seq.Values))
+	for i, of := range seq.Values {
+		item, before := reflect.New(v.Type().Elem()).Elem(), d.count
+		if d.note(d.value(of, item, fmt.Sprintf("%s[%d]", path, i))); d.count == before {
+			out = reflect.Append(out, item)
 		}
 	}
 	v.Set(out)
@@ -231,13 +260,12 @@ func (d *decoder) dictionary(n ast.Node, v reflect.Value, path string) error {
 	for _, e := range entries {
 		s, ok := e.Key.(*ast.StringNode)
 		if !ok {
-			return d.errorAt(positionOf(e.Key), "expected text as a key: put %s in quotes", e.Key.String())
+			d.note(d.errorAt(positionOf(e.Key), "expected text as a key: put %s in quotes", e.Key.String()))
+			continue
 		}
 		key := s.Value
 		item := reflect.New(v.Type().Elem()).Elem()
-		if err := d.value(e.Value, item, join(path, key)); err != nil {
-			return err
-		}
+		d.note(d.value(e.Value, item, join(path, key)))
 		out.SetMapIndex(reflect.ValueOf(key), item)
 	}
 	v.Set(out)

@@ -118,6 +118,18 @@ func TestFaultsAreRefusedWithPlaceAndExpectation(t *testing.T) {
 	}
 }
 
+func TestOfManyFaultsTheFirstAreShownAndTheOthersCounted(t *testing.T) {
+	t.Parallel()
+	var got sample
+	err := decodeSample([]byte("nested:\n  idd: a\nwords: ["+strings.Repeat("[], ", 60)+"b]\ncount: 7\nset: {A: [], B: b}\n"), &got)
+	if err == nil || strings.Count(err.Error(), "\nf.yaml:3:") != 49 || !strings.HasSuffix(err.Error(), "\nf.yaml: faults that are not shown: 12") {
+		t.Errorf("%v", err)
+	}
+	if got.Count != 7 || !cmp.Equal(got.Words, []string{"b"}) || got.Set["B"] != "b" {
+		t.Errorf("what has no fault: %+v", got)
+	}
+}
+
 func TestTheExcerptPointsAtTheFault(t *testing.T) {
 	t.Parallel()
 	var got sample
