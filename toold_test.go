@@ -127,7 +127,7 @@ var layers = []row{
 	{"cmd/toold", []string{
 		"client", "executor", "message", "policy", "sandbox/quarantine", "tools",
 		"internal/anchor", "internal/audit", "internal/config", "internal/console", "internal/daemon", "internal/describe", "internal/display", "internal/doctor", "internal/journal", "internal/journal/seal", "internal/judge",
-		"internal/onboard", "internal/paths", "internal/reach", "internal/server", "internal/service", "internal/statedir", "internal/store", "internal/tokens", "internal/workspaces",
+		"internal/onboard", "internal/paths", "internal/reach", "internal/server", "internal/service", "internal/spell", "internal/statedir", "internal/store", "internal/tokens", "internal/workspaces",
 		"interop/claude", "interop/hook", "interop/letta", "interop/link", "interop/mcp",
 	}, []string{"cobra", "zap"}},
 

@@ -73,7 +73,7 @@ func (g *global) agents(cfg config.Config) *onboard.Agents {
 
 func upCommand(g *global) *cobra.Command {
 	return &cobra.Command{
-		Use: "up", Short: "Have the daemon run in the background", Args: cobra.NoArgs,
+		Use: "up", SuggestFor: []string{"start"}, Short: "Have the daemon run in the background", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := g.load()
 			if err != nil {
@@ -89,7 +89,7 @@ func upCommand(g *global) *cobra.Command {
 
 func downCommand(g *global) *cobra.Command {
 	return &cobra.Command{
-		Use: "down", Short: "End the daemon; running calls are answered first", Args: cobra.NoArgs,
+		Use: "down", SuggestFor: []string{"stop"}, Short: "End the daemon; running calls are answered first", Args: cobra.NoArgs,
 		RunE: g.remotely(g.down),
 	}
 }

@@ -212,7 +212,7 @@ func (c *callRun) failure(ret message.ToolReturn) string {
 func execCommand(g *global) *cobra.Command {
 	c := &callRun{global: g}
 	cmd := &cobra.Command{
-		Use: "exec [flags] [--] COMMAND [ARGUMENT...]", Short: "Run a command as a bash call, its words as they are",
+		Use: "exec [flags] [--] COMMAND [ARGUMENT...]", SuggestFor: []string{"run"}, Short: "Run a command as a bash call, its words as they are",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.run(cmd, []string{"bash", describe.Quote(args, true)})

@@ -20,7 +20,7 @@ import (
 func callsCommand(g *global) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use: "calls", Short: "List the calls of the running daemon", Args: cobra.NoArgs,
+		Use: "calls", SuggestFor: []string{"status", "ps"}, Short: "List the calls of the running daemon", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.listCalls(cmd.Context(), all) },
 	}
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "also the latest that have ended")

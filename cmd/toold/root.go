@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/internal/display"
+	"github.com/toold/toold/internal/spell"
 	"github.com/toold/toold/message"
 )
 
@@ -39,6 +39,9 @@ func run(ctx context.Context, args []string, c console.Console) int {
 	case errors.As(err, &wrong):
 		coded.Code = console.ExitConfig
 	case !g.understood:
+		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+			err = unknown(cmd, words[0])
+		}
 		coded = &console.ExitError{Code: console.ExitUsage, Err: fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	}
 	if coded.Err != nil {
@@ -69,7 +72,7 @@ func newRoot(g *global) *cobra.Command {
 	root.SetIn(g.In)
 	root.SetOut(g.Out)
 	root.SetErr(g.Err)
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return console.FlagError(cmd.UseLine(), err) })
 	flags := root.PersistentFlags()
 	flags.StringVar(&g.options.Path, "config", "", "configuration `file` (TOOLD_CONFIG)")
 	flags.StringVarP(&g.options.Workspace, "workspace", "C", "", "`directory` that calls may change; default: the registered workspace or the git repository that contains the current one, else that itself (TOOLD_WORKSPACE)")
@@ -123,7 +126,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			cmd, rest, err := root.Find(args)
 			if err == nil && len(rest) > 0 {
-				err = fmt.Errorf("unknown command %q for %q", rest[0], cmd.CommandPath())
+				err = unknown(cmd, rest[0])
 			}
 			if err != nil {
 				return console.Usage(fmt.Errorf("%w; see toold --help", err))
@@ -154,21 +157,25 @@ func notEmpty(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// flagError replaces the messages of strconv.
-func flagError(_ *cobra.Command, err error) error {
-	var number *strconv.NumError
-	if !errors.As(err, &number) {
-		return err
+// unknown is the error about a word that is no command below cmd. It names those that may be meant.
+func unknown(cmd *cobra.Command, word string) error {
+	var names []string
+	paths := map[string][]string{}
+	var add func(*cobra.Command)
+	add = func(cmd *cobra.Command) {
+		for _, below := range cmd.Commands() {
+			for _, name := range append([]string{below.Name()}, below.SuggestFor...) {
+				names, paths[name] = append(names, name), append(paths[name], below.CommandPath())
+			}
+			add(below)
+		}
 	}
-	wanted := "a whole number"
-	switch {
-	case number.Func == "ParseBool":
-		wanted = "true or false"
-	case errors.Is(number, strconv.ErrRange):
-		wanted = "a number of fewer digits"
+	add(cmd)
+	err := fmt.Errorf("unknown command %q for %q", word, cmd.CommandPath())
+	if near := spell.Nearest(word, names); near != "" {
+		return fmt.Errorf("%w (did you mean %s?)", err, strings.Join(paths[near], " or "))
 	}
-	which, _, _ := strings.Cut(err.Error(), ": strconv.")
-	return fmt.Errorf("%s: expected %s", which, wanted)
+	return err
 }
 
 // load loads the configuration for running calls, inspect for deciding on calls.

@@ -182,7 +182,7 @@ func (g *global) reload(ctx context.Context, cfg config.Config, _ []string) erro
 
 func doctorCommand(g *global) *cobra.Command {
 	return &cobra.Command{
-		Use: "doctor", Short: "Try what this machine offers, and say how to fix what is missing", Args: cobra.NoArgs,
+		Use: "doctor", SuggestFor: []string{"status"}, Short: "Try what this machine offers, and say how to fix what is missing", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.doctor(cmd.Context()) },
 	}
 }

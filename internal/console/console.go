@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -115,7 +116,32 @@ func (p Printer) Close() {
 	}
 }
 
-// OneOf returns an error for an unknown word of a flag. "" means that the flag was not given.
+// FlagError says in plain words what is wrong with a flag of a command with a usage line.
+func FlagError(usage string, err error) error {
+	var number *strconv.NumError
+	switch {
+	case errors.As(err, &number):
+	case !strings.HasPrefix(err.Error(), "unknown "):
+		return err
+	case strings.HasPrefix(usage, "toold call "):
+		return fmt.Errorf("%w; if it is one of the command, quote that: toold call bash 'ls -la'", err)
+	case strings.Contains(usage, "-- COMMAND"), strings.Contains(usage, "[--] COMMAND"):
+		return fmt.Errorf("%w; if it is one of COMMAND, put -- before that", err)
+	default:
+		return err
+	}
+	wanted := "a whole number"
+	switch {
+	case number.Func == "ParseBool":
+		wanted = "true or false"
+	case errors.Is(number, strconv.ErrRange):
+		wanted = "a number of fewer digits"
+	}
+	which, _, _ := strings.Cut(err.Error(), ": strconv.")
+	return fmt.Errorf("%s: expected %s", which, wanted)
+}
+
+// OneOf rejects a word of a flag that is not known; "" is the absence of the flag.
 func OneOf(flag, word string, known ...string) error {
 	if word == "" || slices.Contains(known, word) {
 		return nil
