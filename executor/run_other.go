@@ -53,7 +53,14 @@ func DropInput(f *os.File) {
 	_ = unix.IoctlSetPointerInt(int(f.Fd()), unix.TIOCFLUSH, unix.TCIFLUSH)
 }
 
-// Probe returns an error, since commands have no terminals on this system.
+// Unread reports whether f, such as a pipe, has data that can be read at once.
+func Unread(f *os.File) bool {
+	const fionread = 0x4004667f // which package unix does not have
+	n, err := unix.IoctlGetInt(int(f.Fd()), fionread)
+	return err == nil && n > 0
+}
+
+// Probe returns an error: commands have no terminals here.
 func Probe() error {
 	return errors.New(`commands have pipes only on this system; set terminal: off in the configuration`)
 }

@@ -24,7 +24,7 @@ var arguments = []argument{
 	{"cwd", "cwd", []string{"bash"}, "", "bash: `directory` to run in; default: the current one"},
 	{"timeout", "timeout", []string{"bash"}, int64(0), "bash: `milliseconds` after which the command is stopped"},
 	{"terminal", "terminal", []string{"bash"}, "", "bash: split, single or off; default: off where the output goes to no terminal"},
-	{"stdin", "stdin", []string{"bash"}, false, "bash: send this program's standard input to the command"},
+	{"stdin", "stdin", []string{"bash"}, false, "bash: send this program's standard input to the command; exec does so with a pipe or a file"},
 	{"background", "background", []string{"bash"}, false, "bash: let it run on in the running daemon; print its id"},
 	{"offset", "offset", []string{"read_file", "bash_output"}, int64(0), "read_file: first `line`, counted from 1; bash_output: first byte, from 0"},
 	{"limit", "limit", []string{"read_file", "bash_output"}, int64(0), "read_file: number of `lines`; bash_output: of bytes"},
@@ -87,7 +87,7 @@ func addArgumentsOf(cmd *cobra.Command, tools ...string) {
 func (a argument) value(cmd *cobra.Command) any {
 	switch v := cmd.Flags().Lookup(a.flag).Value; {
 	case a.flag == "stdin":
-		return "open"
+		return map[string]string{"true": "open", "false": "closed"}[v.String()]
 	case v.Type() == "string":
 		return v.String()
 	default:
@@ -95,16 +95,7 @@ func (a argument) value(cmd *cobra.Command) any {
 	}
 }
 
-// background reports whether the arguments request background, under any of its names.
-func background(arguments json.RawMessage) bool {
-	var a map[string]any
-	if json.Unmarshal(arguments, &a) != nil {
-		return false
-	}
-	return a["background"] == true || a["run_in_background"] == true || a["is_background"] == true
-}
-
-// build returns the arguments of a call as JSON, from operands and flags.
+// build makes the JSON arguments of a call, with paths as a person typed them.
 func build(cmd *cobra.Command, tool string, operands []string, in io.Reader) (json.RawMessage, error) {
 	if cmd.Flags().Changed("arguments") {
 		return rawArguments(cmd, operands)

@@ -71,16 +71,17 @@ func (c *callRun) run(cmd *cobra.Command, args []string) error {
 	}
 	printed := !c.JSON && !cmd.Flags().Changed("background") // output is printed live
 	unsaid := args[0] == "bash" && !cmd.Flags().Changed("terminal")
-	if printed && unsaid && !executor.IsTerminal(c.Out) {
-		_ = cmd.Flags().Set("terminal", "off") // cannot fail: the flag is a string
+	c.stdin, _ = cmd.Flags().GetBool("stdin")
+	exact := c.stdin && console.Piped(c.In) // no terminal is
+	if off := exact || printed && !executor.IsTerminal(c.Out); off && unsaid {
+		_ = cmd.Flags().Set("terminal", "off") // it is a string
 	}
 	arguments, err := build(cmd, args[0], args[1:], c.In)
 	if err != nil {
 		return console.Usage(err)
 	}
 	arguments, c.placed = c.below.Arguments(arguments)
-	c.background = background(arguments)
-	c.stdin, _ = cmd.Flags().GetBool("stdin")
+	c.background = console.InBackground(arguments)
 	c.id = message.NewID("call")
 	ctx, stop := console.Interruptible(cmd.Context(), syscall.SIGPIPE)
 	defer stop()
@@ -107,6 +108,9 @@ func (c *callRun) run(cmd *cobra.Command, args []string) error {
 		c.live.Finish()
 	}
 	finished := c.finish(ret)
+	if unused := args[0] == "bash" && !c.stdin; unused && console.Unread(c.In) {
+		c.say("standard input was not used; --stdin sends it to the command")
+	}
 	if problem := c.live.Problem(); problem != nil && ctx.Err() == nil {
 		return console.Exit(console.ExitNotRun, problem)
 	}
@@ -215,6 +219,9 @@ func execCommand(g *global) *cobra.Command {
 		Use: "exec [flags] [--] COMMAND [ARGUMENT...]", SuggestFor: []string{"run"}, Short: "Run a command as a bash call, its words as they are",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if flags := cmd.Flags(); !flags.Changed("stdin") && !flags.Changed("background") && console.Piped(c.In) {
+				_ = flags.Set("stdin", "true") // it is a boolean
+			}
 			return c.run(cmd, []string{"bash", describe.Quote(args, true)})
 		},
 	}

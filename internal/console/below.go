@@ -63,6 +63,16 @@ func (b Below) Arguments(raw json.RawMessage) (_ json.RawMessage, ok bool) {
 	return raw, err == nil
 }
 
+// InBackground reports whether the arguments of a call ask for background, in any spelling of the tools.
+func InBackground(arguments json.RawMessage) bool {
+	var a map[string]any
+	if json.Unmarshal(arguments, &a) != nil {
+		return false
+	}
+	return a["background"] == true || a["run_in_background"] == true || a["is_background"] == true
+}
+
+// directoryOf returns the name of the argument for the directory in which a command or a search works.
 func directoryOf(args map[string]json.RawMessage) (name string, known bool) {
 	has := func(name string) bool { return args[name] != nil }
 	switch {

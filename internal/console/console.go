@@ -116,6 +116,15 @@ func (p Printer) Close() {
 	}
 }
 
+// Piped reports whether f is a pipe, a socket or a file: neither a terminal nor /dev/null.
+func Piped(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&(os.ModeCharDevice|os.ModeDir) == 0
+}
+
+// Unread reports whether f is Piped and has data that was not read.
+func Unread(f *os.File) bool { return Piped(f) && executor.Unread(f) }
+
 // FlagError says in plain words what is wrong with a flag of a command with a usage line.
 func FlagError(usage string, err error) error {
 	var number *strconv.NumError
