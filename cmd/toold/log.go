@@ -32,7 +32,7 @@ func logCommand(g *global) *cobra.Command {
 	flags.StringVar(&l.Since, "since", "36500d", "how far to look back, e.g. `30d` or 12h")
 	flags.IntVarP(&l.Most, "lines", "n", 100, "at most so many `calls`, the latest")
 	flags.StringVar(&l.Tool, "tool", "", "only calls of a `tool`")
-	flags.StringVar(&l.Agent, "agent", "", "only calls of an agent, by its agent_`id`")
+	flags.StringVar(&l.Agent, "agent", "", "only calls of an agent, by its agent_`id` or the name of its token")
 	flags.StringVar(&l.Action, "decision", "", "only calls that were decided so: allow, ask (waits), deny; or asked: a person was to decide")
 	flags.StringVar(&l.Text, "grep", "", "only calls whose line, arguments or result contain a `text`")
 	flags.BoolVarP(&l.Follow, "follow", "f", false, "go on with calls as they end")

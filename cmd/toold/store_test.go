@@ -47,6 +47,7 @@ func TestATeamStoreListsTheCallsOfAllDaemons(t *testing.T) {
 	lines(1, "echo one", "--grep", "one", "--daemon", "alice/")
 	lines(2, "bash", "--workspace", alice.workspace, "--tool", "bash")
 	lines(0, "", "--agent", "other")
+	lines(4, "rm -rf x", "--agent", "agent") // the name of its token
 	lines(0, "", "--since", "0h")
 	lines(1, `"daemon":"bob/`, "--json", "--daemon", "bob")
 	alice.says(0, "bob/", "audit", "store", s.url("carol"))

@@ -159,7 +159,8 @@ func Gather(records []chain.Record, dir chain.Dir) (r Record, err error) {
 // Fits reports whether q selects a gathered call, ignoring the keys and Text of q.
 func (q CallQuery) Fits(r *Record) bool {
 	is := func(want, has string) bool { return want == "" || want == has }
-	named := is(q.ID, r.ID) && is(q.Agent, r.AgentID) && is(q.Workspace, r.Workspace)
+	ofAgent := is(q.Agent, r.AgentID) || q.Agent == r.Client
+	named := is(q.ID, r.ID) && ofAgent && is(q.Workspace, r.Workspace)
 	if !named || !is(q.Tool, r.Canonical) {
 		return false
 	}

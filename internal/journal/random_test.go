@@ -253,6 +253,9 @@ func randomCalls(r *rand.Rand, n naive) CallQuery {
 			*f.field = some(r, f.name)
 		}
 	}
+	if r.IntN(4) == 0 {
+		q.Agent = some(r, "client") // the name of its token
+	}
 	q.Asked = r.IntN(5) == 0
 	if r.IntN(6) == 0 {
 		q.Action = []string{"ask", "deny", "allow"}[r.IntN(3)]

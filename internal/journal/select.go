@@ -2,8 +2,10 @@ package journal
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +19,8 @@ import (
 type CallQuery struct {
 	After, Before Key // exclusive
 	Since         time.Time
-	ID, Agent     string
+	ID            string
+	Agent         string // agent_id, or the name of the client
 	Workspace     string // canonical
 	Tool          string // canonical name
 	Action        string // "allow", "ask" or "deny"
@@ -35,11 +38,26 @@ func (j *Journal) Select(ctx context.Context, q CallQuery) ([]Record, error) {
 	if q.Limit > 0 {
 		limit = q.Limit
 	}
-	scan := q.scan(j.index)
-	return j.whole(ctx, scan, limit, func(r *Record) bool { return q.Fits(r) && (scan.text == nil || scan.text.fits(r)) })
+	scan := q.scan(j.index, cAgent)
+	fits := func(r *Record) bool { return q.Fits(r) && (scan.text == nil || scan.text.fits(r)) }
+	list, err := j.whole(ctx, scan, limit, fits)
+	if q.Agent == "" {
+		return list, err
+	}
+	more, failed := j.whole(ctx, q.scan(j.index, cClient), limit, fits)
+	list = append(list, more...)
+	slices.SortFunc(list, func(a, b Record) int {
+		if q.Ascending {
+			return cmp.Compare(a.Key, b.Key)
+		}
+		return cmp.Compare(b.Key, a.Key)
+	})
+	list = slices.CompactFunc(list, func(a, b Record) bool { return a.Key == b.Key }) // of both names
+	return list[:min(len(list), limit)], cmp.Or(err, failed)
 }
 
-func (q *CallQuery) scan(x *index) callScan {
+// scan looks for q.Agent in a column.
+func (q *CallQuery) scan(x *index, agent int) callScan {
 	s := callScan{between: between{int64(q.After), int64(q.Before)}, ascending: q.Ascending}
 	if !q.Since.IsZero() {
 		s.since = q.Since.UnixNano()
@@ -50,7 +68,7 @@ func (q *CallQuery) scan(x *index) callScan {
 		}
 	}
 	add(&s.static, cID, q.ID)
-	add(&s.static, cAgent, q.Agent)
+	add(&s.static, agent, q.Agent)
 	add(&s.static, cWorkspace, q.Workspace)
 	add(&s.changing, cTool, q.Tool)
 	add(&s.changing, cAction, q.Action)

@@ -79,7 +79,7 @@ func conditions(name string, q journal.CallQuery) (where string, args []any) {
 	}
 	const exists = "EXISTS (SELECT 1 FROM toold_records e WHERE e.owner = c.owner AND e.daemon = c.daemon AND e.call = c.call AND e.call > 0 AND "
 	add("starts_with(c.owner || '/' || c.daemon, $%d)", prefix(name))
-	add("c.agent = $%d AND c.agent <> ''", q.Agent)
+	add("(c.agent = $%[1]d AND c.agent <> '' OR c.client = $%[1]d)", q.Agent)
 	add("c.workspace = $%d", q.Workspace)
 	add(exists+"e.tool = $%d)", q.Tool)
 	add(exists+"e.decision = $%d)", q.Action)
