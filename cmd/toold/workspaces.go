@@ -68,18 +68,17 @@ func (g *global) listWorkspaces(_ context.Context, cfg config.Config, _ []string
 }
 
 func (g *global) addWorkspace(ctx context.Context, paths []string) error {
-	options := g.options
 	switch {
-	case len(paths) == 1 && options.Workspace != "":
+	case len(paths) == 1 && g.options.Workspace != "":
 		return console.Usage(errors.New("-C and PATH both name a workspace: leave one out"))
 	case len(paths) == 1:
-		options.Workspace = paths[0]
-	case options.Workspace == "" && os.Getenv("TOOLD_WORKSPACE") == "":
-		options.Workspace = "."
+		g.options.Workspace = paths[0]
+	case g.options.Workspace == "" && os.Getenv("TOOLD_WORKSPACE") == "":
+		g.options.Workspace = "."
 	}
-	cfg, err := config.Load(options)
+	cfg, err := g.load()
 	if err != nil {
-		return console.Exit(console.ExitConfig, err)
+		return err
 	}
 	added, err := workspaces.In(cfg.StateDir).Add(ctx, cfg.Workspace)
 	if err != nil {
