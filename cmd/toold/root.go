@@ -93,6 +93,15 @@ func newRoot(g *global) *cobra.Command {
 		cmd, _, _ := root.Find([]string{name})
 		cmd.ValidArgsFunction = complete
 	}
+	for flag, words := range map[string]string{
+		"log --decision": "allow ask deny asked", "log --tool": strings.Join(operandTools(), " "), "policy init --for": "go node python", "output --stream": "stdout stderr combined",
+		"call --terminal": "split single off", "exec --terminal": "split single off", "approve --remember": "once conversation command prefix rule",
+		"approve --profile": "workspace-write danger-full-access", "approve --network": "proxy full",
+	} {
+		path, name, _ := strings.Cut(flag, " --")
+		cmd, _, _ := root.Find(strings.Fields(path))
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(strings.Fields(words), cobra.ShellCompDirectiveNoFileComp)) // it exists
+	}
 	addHelp(root)
 	root.Version = version
 	root.SetVersionTemplate(versionText())
