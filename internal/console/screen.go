@@ -22,21 +22,61 @@ type callScreen struct {
 	lastNumber int
 	lastCaller string
 
-	paused        bool // output would scroll the question away
+	paused        bool // output would scroll the question away: it is held
+	holding       []*watchedCall
+	heldBytes     int // of them
 	windowStart   time.Time
 	linesInWindow int // lines shown since then
 }
 
-// maxLinesPerSecond limits the lines of output shown per second.
-const maxLinesPerSecond = 100
+const (
+	maxLinesPerSecond = 100     // of output are shown
+	maxHeldLines      = 100     // of output are held of each call
+	maxHeldBytes      = 1 << 20 // of all calls: afterwards no output is held
+)
 
-// allowLine counts a line of output, and reports whether to show it now.
-func (s *callScreen) allowLine() bool {
+// allowLine counts a line of output, and reports whether it may be shown, now or after the answer.
+func (c *watchedCall) allowLine() bool {
+	s := c.screen
+	if s.paused {
+		c.heldLines++
+		return c.heldLines <= maxHeldLines && s.heldBytes < maxHeldBytes
+	}
 	if now := time.Now(); now.Sub(s.windowStart) >= time.Second {
 		s.windowStart, s.linesInWindow = now, 0
 	}
 	s.linesInWindow++
-	return !s.paused && s.linesInWindow <= maxLinesPerSecond
+	return s.linesInWindow <= maxLinesPerSecond
+}
+
+// hold keeps the text of an event until the answer if it has output, or follows output that is held. It returns what is
+// shown now.
+func (c *watchedCall) hold(topic, text string) string {
+	s := c.screen
+	mayHold := s.paused && s.heldBytes < maxHeldBytes
+	follows := c.held != "" || topic == message.TopicOutput
+	if text == "" || !mayHold || !follows {
+		return text
+	}
+	if c.held == "" {
+		s.holding = append(s.holding, c)
+	}
+	c.held += text
+	s.heldBytes += len(text)
+	return ""
+}
+
+// release returns what was held.
+func (s *callScreen) release() (text string) {
+	for _, c := range s.holding {
+		text += c.held + c.hiddenNotice()
+		c.held = ""
+	}
+	for _, c := range s.calls {
+		c.heldLines = 0
+	}
+	s.holding, s.heldBytes = nil, 0
+	return text
 }
 
 type callKey struct{ client, agent, id string }
@@ -46,8 +86,11 @@ type watchedCall struct {
 	id      string
 	letter  string
 	decided bool              // the decision was shown
-	partial map[string][]byte // unfinished line by stream
-	hidden  int
+	partial map[string][]byte // an unfinished line, by stream
+	hidden  int               // lines that are not shown
+
+	held      string // shown after the answer
+	heldLines int    // of output, also those that were too many
 }
 
 // maxPartialLine limits an unfinished line, in bytes.
@@ -110,7 +153,7 @@ func (s *callScreen) render(e message.SubscriptionEvent) (text string) {
 			text += c.flush() + c.labelled("%s", returnText(r))
 		})
 	}
-	return text
+	return c.hold(e.Topic, text)
 }
 
 // list records the calls that run when a connection begins.
@@ -229,7 +272,7 @@ func (c *watchedCall) hiddenNotice() string {
 // outputLine returns a line of output without control sequences except colours, and of a progress bar only the last
 // state.
 func (c *watchedCall) outputLine(stream string, line []byte) string {
-	if !c.screen.allowLine() {
+	if !c.allowLine() {
 		c.hidden++
 		return ""
 	}

@@ -163,8 +163,10 @@ func (w *watcher) closeRequest(r message.ApprovalResolved) {
 		return
 	}
 	delete(w.pending, number)
-	w.calls.paused = len(w.pending) > 0
 	w.Print(r, fmt.Sprintf("[%d] %s  %s\n", number, r.ID, display.Short(describe.Resolved(r))))
+	if w.calls.paused = len(w.pending) > 0; !w.calls.paused {
+		_ = w.Show(w.calls.release())
+	}
 }
 
 const maxTypedLine = 64 << 10
