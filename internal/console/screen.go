@@ -277,19 +277,16 @@ func (c *watchedCall) outputLine(stream string, line []byte) string {
 		return ""
 	}
 	before := c.hiddenNotice()
-	line = bytes.TrimRight(line, "\r\n")
-	if i := bytes.LastIndexByte(line, '\r'); i >= 0 {
-		line = line[i+1:]
-	}
 	var shown bytes.Buffer
 	screen := display.NewScreen(&shown)
-	_, _ = screen.Write(line)
+	_, _ = screen.Write(bytes.TrimRight(line, "\r\n"))
 	_ = screen.Close()
+	states := strings.Split(shown.String(), display.Redrawn)
 	mark := " | "
 	if stream == "stderr" {
 		mark = " ! "
 	}
-	return before + c.letter + mark + display.Mark(shown.String()) + "\n"
+	return before + c.letter + mark + display.Mark(states[len(states)-1]) + "\n"
 }
 
 func returnText(r message.ToolReturn) string {

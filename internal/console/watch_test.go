@@ -131,3 +131,17 @@ func TestAQuestionThatIsAskedAgainKeepsItsNumber(t *testing.T) {
 		t.Errorf("a question that was answered is open again: %+v", got)
 	}
 }
+
+func TestOfALineThatIsRedrawnTheLastStateIsShownBehindItsLabel(t *testing.T) {
+	t.Parallel()
+	c := (&callScreen{}).add(callKey{id: "call_1"})
+	for in, want := range map[string]string{
+		"10%\r20%\r\n": "A | 20%\n",
+		"⠙\x1b[1G\x1b[0K⠹\x1b[2K\x1b[1Gdone\n": "A | done\n",
+		"\x1b[2Kplain\x1b[G":                   "A | plain\n",
+	} {
+		if got := c.outputLines(message.OutputDelta{Stream: "stdout", Data: in}) + c.flush(); got != want {
+			t.Errorf("of %q comes %q, want %q", in, got, want)
+		}
+	}
+}

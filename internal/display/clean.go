@@ -3,21 +3,23 @@
 package display
 
 import (
+	"cmp"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
-// Clean converts terminal output for a model: it removes escape sequences (ECMA-48), keeps the last state of a line
-// that carriage returns or backspaces rewrite, replaces CRLF by LF and invalid UTF-8 by U+FFFD, and shows other
-// control characters as ^X, or drops those without visible effect. An unfinished sequence ends with its line.
+// Clean converts terminal output for a model: it removes escape sequences (ECMA-48), keeps the last
+// state of a line rewritten by carriage returns, backspaces or the sequences for them, replaces CRLF by LF
+// and invalid UTF-8 by U+FFFD, and shows other control characters as ^X or, without visible effect, drops
+// them. An unfinished sequence ends with its line.
 func Clean(text []byte) string {
 	c := cleaner{out: make([]byte, 0, len(text))}
 	for len(text) > 0 {
 		if text[0] == 0x1b {
 			n := sequence(text)
-			isErase := n > 2 && text[1] == '[' && text[n-1] == 'K'
-			if isErase && c.rewrite {
-				c.out = c.out[:c.line]
+			if n > 2 && text[1] == '[' {
+				c.redraw(string(text[2:n-1]), text[n-1])
 			}
 			text = text[n:]
 			continue
@@ -51,6 +53,36 @@ func (c *cleaner) put(r rune) {
 	default:
 		c.text(r)
 	}
+}
+
+// redraw follows a CSI sequence that erases the line, or moves the cursor in it to the left.
+func (c *cleaner) redraw(params string, final byte) {
+	width := utf8.RuneCount(c.out[c.line:])
+	back, erase := redraw(params, final, width)
+	switch {
+	case erase, c.rewrite && final == 'K':
+		c.out = c.out[:c.line]
+	case back == width:
+		c.rewrite = true
+	}
+	for range back % max(width, 1) {
+		c.put('\b')
+	}
+}
+
+// redraw returns how far a CSI sequence (ECMA-48: CHA to the first column, CUB) moves the cursor back from
+// the end of a line of that width, and whether it erases what is before it (EL).
+func redraw(params string, final byte, width int) (back int, erase bool) {
+	n, err := strconv.Atoi(cmp.Or(params, "0"))
+	switch {
+	case err != nil || n < 0:
+		return 0, false
+	case final == 'G' && n <= 1:
+		return width, false
+	case final == 'D':
+		return min(max(n, 1), width), false
+	}
+	return 0, final == 'K' && n > 0
 }
 
 func (c *cleaner) text(runes ...rune) {

@@ -21,18 +21,26 @@ func TestCleanShowsWhatAPersonWouldSeeInTheEnd(t *testing.T) {
 		"keeps the last\r":                         "keeps the last",
 		"erased\r\x1b[K\nnext":                     "\nnext",
 		"|\b/\b-\b\\\b done":                       " done",
-		"b\bbo\bol\bld":                            "bold",
-		"a\n\b\bb":                                 "a\nb",
-		"é\bx":                                     "x",
-		"bell\a nul\x00 del\x7f ff\f":              "bell nul^@ del^? ff^L",
-		"bad \xff\xfe utf":                         "bad \ufffd\ufffd utf",
-		"c1 \u009b31m":                             "c1 31m",
-		"\x1b]0;never ends\nnext line":             "\nnext line",
-		"\x1b[31\nnext":                            "\nnext",
-		"\x1b[31\x1b[0mx":                          "x",
-		"\x1b":                                     "",
-		"\x1b[":                                    "",
-		"":                                         "",
+
+		"\x1b[1G\x1b[0K⠙\x1b[1G\x1b[0K⠹\x1b[1G\x1b[0Kadded 1\n": "added 1\n", // npm
+		"⠙ a\x1b[2K\x1b[1G⠹ b\x1b[2K\x1b[1Gbuilt\n":             "built\n",   // ora
+		"10%\x1b[G20%\x1b[0G30%\n":                              "30%\n",
+		"in |\x1b[1D/\x1b[D-\x1b[D.\n10%\x1b[999D20%\n":         "in .\n20%\n",
+		"gone\x1b[2K\ngone\x1b[1K\nkept\x1b[K\nkept\x1b[0K\n":   "\n\nkept\nkept\n",
+		"a\x1b[5Gb\x1b[?2Kc\x1b[2Jd\x1b[0De":                    "abce",
+
+		"b\bbo\bol\bld":                "bold",
+		"a\n\b\bb":                     "a\nb",
+		"é\bx":                         "x",
+		"bell\a nul\x00 del\x7f ff\f":  "bell nul^@ del^? ff^L",
+		"bad \xff\xfe utf":             "bad \ufffd\ufffd utf",
+		"c1 \u009b31m":                 "c1 31m",
+		"\x1b]0;never ends\nnext line": "\nnext line",
+		"\x1b[31\nnext":                "\nnext",
+		"\x1b[31\x1b[0mx":              "x",
+		"\x1b":                         "",
+		"\x1b[":                        "",
+		"":                             "",
 	} {
 		if got := Clean([]byte(in)); got != want {
 			t.Errorf("Clean(%q) = %q, want %q", in, got, want)

@@ -11,10 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Screen writes output to a terminal. Of escape sequences, it keeps only complete SGR (ECMA-48, 8.3.117). It removes
-// bells and backspaces, shows other control characters, and replaces invalid UTF-8 by U+FFFD. Text after a carriage
-// return replaces its line. An unfinished sequence ends with its line. Writes may split text anywhere. It is not safe
-// for concurrent use. Close resets the colours.
+// Screen passes output on to a terminal: of escape sequences only complete SGR (ECMA-48, 8.3.117).
+// It removes bells and backspaces, shows other control characters, and replaces invalid UTF-8 by U+FFFD.
+// Text after a carriage return, or a sequence that redraws the line, replaces it: Redrawn comes between.
+// An unfinished sequence ends with its line. Pieces may have any size. One goroutine writes at a time.
+// Close resets the colours.
 type Screen struct {
 	// Width is the number of columns; 0 = unlimited. Longer lines are continued with a mark and without colours, so
 	// that no part of one can be mistaken for a line of its own.
@@ -41,6 +42,9 @@ const (
 )
 
 const maxSGR = 128
+
+// Redrawn is what a Screen writes where a line is replaced.
+const Redrawn = "\r\x1b[K"
 
 // NewScreen returns a Screen on a terminal.
 func NewScreen(to io.Writer) *Screen { return &Screen{w: to} }
@@ -139,6 +143,8 @@ func (s *Screen) csi(b byte) {
 		s.begin(inText)
 		s.char(b)
 	default:
+		back, erase := redraw(string(s.seq), b, s.column)
+		s.rewrite = s.rewrite || erase || back > 0 && back == s.column
 		if b == 'm' && isSGR(s.seq) {
 			s.out = append(append(append(s.out, "\x1b["...), s.seq...), 'm')
 			s.colored = true
@@ -195,7 +201,7 @@ func (s *Screen) control(b byte) {
 
 func (s *Screen) text(t string) {
 	if s.rewrite {
-		s.out, s.rewrite, s.column = append(s.out, "\r\x1b[K"...), false, 0
+		s.out, s.rewrite, s.column = append(s.out, Redrawn...), false, 0
 	}
 	if s.column += columns(t); s.Width > 0 && s.column > s.Width {
 		s.out = append(s.out, "\x1b[0m\n"+continued...)

@@ -41,6 +41,8 @@ func TestScreenLetsATerminalObeyNothingButColours(t *testing.T) {
 		"\xe3a\xe3\x1b[2Jb":                                      "\ufffda\ufffdb",
 		"bell\a back\b nul\x00 enq\x05 del\x7f":                  "bell back nul^@ enq^E del^?",
 		"10%\r100%\rdone\r\n":                                    "10%\r\x1b[K100%\r\x1b[Kdone\n",
+		"10%\x1b[1G\x1b[0K20%\x1b[G30%\x1b[2Kdone\n":             "10%\r\x1b[K20%\r\x1b[K30%\r\x1b[Kdone\n",
+		"a\x1b[Kb\x1b[2Gc\x1b[1D-\x1b[999Dd\n":                   "abc-\r\x1b[Kd\n",
 		"never ends \x1b]0;title\nnext":                          "never ends \nnext",
 		"never ends \x1b[31\nnext":                               "never ends \nnext",
 		"\x1b]0;t\x1b[31mred":                                    "\x1b[31mred\x1b[0m",
