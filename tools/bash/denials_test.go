@@ -3,6 +3,7 @@ package bash
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"unicode"
@@ -168,6 +169,24 @@ func TestAMaskIsToldOnlyWhereALineTellsOfARefusalOfItsPath(t *testing.T) {
 		}
 		if strings.Join(got, "; ") != want {
 			t.Errorf("%s:\n got  %q\n want %q", text, got, want)
+		}
+	}
+}
+
+// A model can do nothing about it, and a person has to know the setting.
+func TestTheHintAboutTheNetworkNamesWhatOpensIt(t *testing.T) {
+	t.Parallel()
+	for tier, want := range map[sandbox.Tier]string{
+		sandbox.TierA: "sandbox: {network: proxy}", sandbox.TierB: "sandbox: {network: proxy}", sandbox.TierBwrap: "sandbox: {network: full}", sandbox.TierC: "sandbox: {network: full}",
+	} {
+		v := confined()
+		v.profile.Tier = tier
+		if runtime.GOOS != "linux" {
+			want = "sandbox: {network: full}"
+		}
+		got := v.inferred(executor.Exit{Code: 1}, "npm error request to https://r.example/x failed, reason: getaddrinfo EAI_AGAIN r.example\n")
+		if len(got) != 1 || !strings.Contains(got[0].Hint, want) || !strings.Contains(got[0].Hint, "no argument of a call opens it") {
+			t.Errorf("in tier %v: %+v", tier, got)
 		}
 	}
 }

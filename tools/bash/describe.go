@@ -54,7 +54,8 @@ func (o Options) describeNetwork() string {
 	case len(o.Profile.Ports) > 0:
 		return "only hosts that the policy allows can be contacted, by name; others are refused, or need a person's approval while the script waits."
 	}
-	return "off. Nothing can be downloaded."
+	return "off. Nothing can be downloaded, and no argument opens it: npm install, pip install and the like try for a minute and fail, unless all they need is cached. " +
+		"Ask the user, who can set sandbox.network in toold's configuration."
 }
 
 func (o Options) describeBackground() string {

@@ -25,7 +25,7 @@ func TestTheDescriptionSaysHowScriptsRun(t *testing.T) {
 	}{
 		{
 			"usual", usual(func(*Options) {}),
-			[]string{"runs in /home/me/project ", "cd, variables", "off. Nothing can be downloaded", "stopped after 1m30s", "up to 10m.", "12345 bytes", "background: true", "at most 2h:", "bash_output", "bash_kill", "list_calls", "reach its servers at localhost", "wait for a person", "/tmp is private"},
+			[]string{"runs in /home/me/project ", "cd, variables", "off. Nothing can be downloaded, and no argument opens it", "sandbox.network in", "stopped after 1m30s", "up to 10m.", "12345 bytes", "background: true", "at most 2h:", "bash_output", "bash_kill", "list_calls", "reach its servers at localhost", "wait for a person", "/tmp is private"},
 			nil,
 		},
 		{"proxy", usual(func(o *Options) { o.Profile.Ports = []uint16{443} }), []string{"hosts that the policy allows"}, []string{"Network: off"}},

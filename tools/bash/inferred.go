@@ -117,20 +117,28 @@ func (v *invocation) deniedHosts(text string) (denied []sandbox.Denial) {
 		if m := hostText.FindStringSubmatch(line); m == nil {
 			unknown = true
 		} else if host := m[1] + m[2]; !isOwn(host) && len(host) < 256 {
-			denied = append(denied, deniedHost(host))
+			denied = append(denied, v.deniedHost(host))
 		}
 	}
 	if unknown && len(denied) == 0 {
-		denied = append(denied, deniedHost("other machines"))
+		denied = append(denied, v.deniedHost("other machines"))
 	}
 	return denied
 }
 
-func deniedHost(host string) sandbox.Denial {
+func (v *invocation) deniedHost(host string) sandbox.Denial {
 	return sandbox.Denial{
 		Kind: sandbox.DeniedHost, Op: "connect to", Target: strings.TrimRight(host, "."), Setting: "sandbox.network",
-		Hint: "commands have no network except their own localhost (sandbox.network: off); do without, or ask the user",
+		Hint: "commands have no network except their own localhost (sandbox.network: off), and no argument of a call opens it, so do not repeat it; do without, or ask the user to " + v.opening(),
 	}
+}
+
+// opening returns what a person sets so that commands have a network.
+func (v *invocation) opening() string {
+	if p := v.profile; !p.Masking() || p.Tier == sandbox.TierBwrap { // it cannot be led to hosts by name
+		return "set sandbox: {network: full} in toold's configuration and start toold again"
+	}
+	return "set sandbox: {network: proxy} in toold's configuration and start toold again: each host is asked about then, unless sandbox.egress.allow lists it"
 }
 
 func (v *invocation) deniedPort(line string) []sandbox.Denial {
