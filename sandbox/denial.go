@@ -93,7 +93,7 @@ func (p Profile) keeps(d *Denial, canonical string) bool {
 	for _, kept := range p.Protect {
 		if paths.Within(canonical, kept) || paths.Within(kept, canonical) {
 			d.Kind, d.Op, d.Setting = DeniedProtected, "change", settingProtect
-			d.Hint = "other programs run or obey what is there (sandbox.protect); use write_file, which asks the user, or ask the user"
+			d.Hint = "other programs run or obey what is there (sandbox.protect); " + InsteadOf(canonical)
 			return true
 		}
 	}
@@ -106,6 +106,19 @@ func (p Profile) keeps(d *Denial, canonical string) bool {
 	}
 	d.Setting, d.Hint = refused.Setting, refused.Hint
 	return true
+}
+
+// InsteadOf returns what to do where a command cannot change a protected path. The built-in rules deny
+// git's and the workspace's own files to the file tools, too.
+func InsteadOf(protected string) string {
+	inGit := strings.Contains(protected+"/", "/.git/")
+	switch {
+	case inGit && strings.HasPrefix(filepath.Base(protected), "config"):
+		return "git's configuration is as it was, whatever git printed: set it for one command with git -c NAME=VALUE, or ask the user to run the command"
+	case inGit || strings.Contains(protected+"/", "/.toold/"):
+		return "do without it, or ask the user to do it"
+	}
+	return "use write_file, which asks the user, or ask the user to do it"
 }
 
 // Settings that several files name.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/toold/toold/internal/paths"
 )
@@ -92,13 +93,14 @@ func (p Profile) CanOpen(canonical string, change bool) error {
 		return err
 	}
 	if m := p.masked(canonical, change); m != nil {
-		return m.Denial(canonical, change)
+		return m.Denial(canonical, change, false)
 	}
 	return nil
 }
 
-// Denial returns the denial for the mask. name is the path as the call wrote it.
-func (m Mask) Denial(name string, change bool) *Denial {
+// Denial returns the denial for the mask, with the name by which the call used the file. kept: it is
+// protected as well, so that no approved command changes it either.
+func (m Mask) Denial(name string, change, kept bool) *Denial {
 	d := &Denial{Kind: DeniedFile, Op: "read", Target: name, Setting: m.Rule}
 	if change {
 		d.Op = "change"
@@ -110,7 +112,12 @@ func (m Mask) Denial(name string, change bool) *Denial {
 	if m.Reason != "" {
 		d.Hint += " (" + m.Reason + ")"
 	}
-	switch {
+	if kept {
+		d.Kind = DeniedProtected
+	}
+	switch builtin := strings.HasPrefix(m.Rule, "builtin:"); {
+	case kept && (m.Ask || builtin):
+		d.Hint += "; " + InsteadOf(m.Path)
 	case !m.Ask:
 		d.Hint += "; do without it, or ask the user to change the rule"
 	case change:

@@ -29,11 +29,14 @@ func (v *invocation) addDenials(r *tools.Result, exit executor.Exit, by refused,
 	all := v.exactly(exit, by)
 	if exit.Code != 0 {
 		all = append(all, v.inferred(exit, complaints)...)
+	} else {
+		all = append(all, v.unchanged(exit, complaints)...)
 	}
 	listed := map[string]bool{}
 	for _, d := range all {
-		if !listed[d.Target] {
-			listed[d.Target] = true
+		target := absolute(d.Target, v.dir)
+		if !listed[target] {
+			listed[target] = true
 			r.Denials = append(r.Denials, d)
 		}
 	}
@@ -123,7 +126,7 @@ func refusedHost(h egress.Refusal) sandbox.Denial {
 func appeared(i protect.Incident) sandbox.Denial {
 	hint := fmt.Sprintf("%s (rule %s); %s", i.Why, i.Rule, became(i))
 	if i.Rule == "" {
-		instead := cmp.Or(i.Instead, "Commands may not create it (sandbox.protect in the configuration); avoid it, or use write_file, which asks the user")
+		instead := cmp.Or(i.Instead, "Commands may not create it (sandbox.protect in the configuration): "+sandbox.InsteadOf(i.Path))
 		hint = fmt.Sprintf("it appeared while this call ran, and %s; %s. %s", i.Why, became(i), instead)
 	}
 	return sandbox.Denial{Kind: sandbox.DeniedProtected, Op: "make", Target: i.Path, Exact: true, Setting: cmp.Or(i.Rule, "sandbox.protect"), Hint: hint}

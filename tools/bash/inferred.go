@@ -55,6 +55,18 @@ func (v *invocation) confirmed(exit executor.Exit, text string) []sandbox.Denial
 	return slices.Concat(v.maskedIn(text), v.deniedLimits(exit, text), v.deniedCalls(text), v.deniedPaths(text), v.deniedSockets(text), v.deniedHosts(text))
 }
 
+// unchanged returns the protected paths that a command which worked could not change: git, for one, goes
+// on without its configuration.
+func (v *invocation) unchanged(exit executor.Exit, text string) []sandbox.Denial {
+	var kept strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, "resource busy") || strings.Contains(line, "ead-only file system") {
+			kept.WriteString(line)
+		}
+	}
+	return slices.DeleteFunc(v.inferred(exit, kept.String()), func(d sandbox.Denial) bool { return d.Kind != sandbox.DeniedProtected })
+}
+
 const pathsLookedAt = 32
 
 func (v *invocation) deniedPaths(text string) (denied []sandbox.Denial) {

@@ -60,7 +60,8 @@ func (v *invocation) maskedIn(text string) (denied []sandbox.Denial) {
 	find := func(masks []sandbox.Mask, by []named, change bool) {
 		for _, m := range masks {
 			if len(denied) < mostMasked && slices.ContainsFunc(by, func(n named) bool { return n.has(m.Path) }) {
-				denied = append(denied, *m.Denial(v.relative(m.Path), change))
+				kept := change && slices.ContainsFunc(v.profile.Protect, func(kept string) bool { return paths.Within(m.Path, kept) })
+				denied = append(denied, *m.Denial(v.relative(m.Path), change, kept))
 			}
 		}
 	}
@@ -137,7 +138,7 @@ func inName(c byte) bool {
 }
 
 func replaced(m sandbox.Mask) sandbox.Denial {
-	d := m.Denial(m.Path, false)
+	d := m.Denial(m.Path, false, false)
 	d.Exact = true
 	d.Hint = "it was replaced while this call ran, which removed the mask over it, so the call was stopped (rule " + m.Rule + "); run it again"
 	return *d

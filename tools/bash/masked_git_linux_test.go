@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
 )
 
 // Calls write the repository, so nothing that they put there takes a mask away, and nothing
@@ -98,6 +99,35 @@ func TestNoProgramWritesWhatOthersObey(t *testing.T) {
 		}
 		v.person("! grep -rqs theirs " + name)
 	}
+}
+
+// What git prints, and its exit code, do not always say that it could not write its configuration.
+func TestAReturnSaysOnceThatAProtectedFileIsAsItWas(t *testing.T) {
+	t.Parallel()
+	v := newVault(t, "git init -q -b main; rm -rf .git/hooks; echo old >.envrc; mkdir sub; echo a >sub/a; git add .; git commit -qm one; git remote add origin .; git fetch -q; sha256sum .git/config .envrc >../sums")
+	for script, want := range map[string]string{
+		"git config user.name z":                                    ".git/config: rule builtin:git-config denies it (git runs programs that are named there); git's configuration is as it was, whatever git printed: set it for one command with git -c NAME=VALUE, or ask the user to run the command",
+		"git remote add x https://e.example/y 2>&1 | tail -3; true": "with git -c NAME=VALUE",
+		"git switch -qc new origin/main":                            "with git -c NAME=VALUE",
+		"git config user.name z || echo went on":                    "with git -c NAME=VALUE",
+		"echo x >.envrc; true":                                      ".envrc: rule builtin:run-later asks first (other programs run or obey what is in it); use write_file, which asks the user, or ask the user to do it",
+		"mkdir .git/hooks; echo x >.git/hooks/pre-commit":           "do without it, or ask the user to do it",
+	} {
+		r, out := v.call(script)
+		if len(r.Denials) != 1 || r.Denials[0].Kind != sandbox.DeniedProtected || strings.Count(r.Text, want) != 1 {
+			t.Errorf("%s: %+v\n%s\n%s", script, r.Denials, r.Text, out)
+		}
+		asks := strings.Contains(r.Text, "write_file")
+		if asks != strings.Contains(script, ".envrc") {
+			t.Errorf("%s: write_file is offered: %v: %s", script, asks, r.Text)
+		}
+	}
+	for _, script := range []string{"git status", "git -c user.name=z commit -q --allow-empty -m two", "echo 'x.txt: Read-only file system'", "cat .git/config", "mkdir /usr/x; true"} {
+		if r, out := v.call(script); len(r.Denials) > 0 {
+			t.Errorf("%s: %s\n%s", script, r.Text, out)
+		}
+	}
+	v.person("sha256sum --quiet -c ../sums")
 }
 
 // What builds and CI obey git and other tools change, as between branches.
