@@ -6,6 +6,7 @@ import (
 
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/tools"
 )
 
 // Calls write the repository, so nothing that they put there takes a mask away, and nothing
@@ -128,6 +129,19 @@ func TestAReturnSaysOnceThatAProtectedFileIsAsItWas(t *testing.T) {
 		}
 	}
 	v.person("sha256sum --quiet -c ../sums")
+}
+
+// A limit that a client sets for its own call takes nothing away from what a rule says.
+func TestARuleIsNamedUnderALimitOfTheClient(t *testing.T) {
+	t.Parallel()
+	v := newVault(t, "echo SECRET >.env; echo x >theirs")
+	limit := sandbox.Limit{ReadOnly: []string{v.ws + "/theirs"}}
+	for script, want := range map[string]string{"cat .env": "dotenv", "echo x >theirs": "the agent's own sandbox"} {
+		r, out := run(t, v.build(script), tools.IO{Policy: v.policy, Limit: limit})
+		if len(r.Denials) != 1 || r.Denials[0].Setting != want {
+			t.Errorf("%s: %+v\n%s", script, r.Denials, out)
+		}
+	}
 }
 
 // What builds and CI obey git and other tools change, as between branches.

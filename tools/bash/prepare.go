@@ -35,8 +35,8 @@ func (v *invocation) Prepare(ctx context.Context, io tools.IO) {
 	if v.watched, v.failure = o.watch(ctx, &v.profile, io, !v.background); v.failure != nil {
 		return
 	}
-	v.configured.Protect = v.profile.Protect
-	v.profile = v.profile.Within(sandbox.Limit{ReadOnly: io.Limit.ReadOnly}) // watch has overwritten it
+	v.configured.Protect, v.configured.Masks = v.profile.Protect, v.profile.Masks
+	v.profile = v.profile.Within(sandbox.Limit{ReadOnly: io.Limit.ReadOnly}) // which watch has replaced
 	pool := o.Pool
 	if io.Escalation != nil {
 		pool = nil // a warm shell has another sandbox
