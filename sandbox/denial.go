@@ -105,6 +105,9 @@ func (p Profile) keeps(d *Denial, canonical string) bool {
 		return false
 	}
 	d.Setting, d.Hint = refused.Setting, refused.Hint
+	if d.Setting == "sandbox.write" && (strings.HasSuffix(canonical, "/.gitconfig") || strings.HasSuffix(canonical, "/.config/git/config")) {
+		d.Hint = "it is outside of the directories that commands may change; " + insteadOfGit
+	}
 	return true
 }
 
@@ -114,12 +117,14 @@ func InsteadOf(protected string) string {
 	inGit := strings.Contains(protected+"/", "/.git/")
 	switch {
 	case inGit && strings.HasPrefix(filepath.Base(protected), "config"):
-		return "git's configuration is as it was, whatever git printed: set it for one command with git -c NAME=VALUE, or ask the user to run the command"
+		return insteadOfGit
 	case inGit || strings.Contains(protected+"/", "/.toold/"):
 		return "do without it, or ask the user to do it"
 	}
 	return "use write_file, which asks the user, or ask the user to do it"
 }
+
+const insteadOfGit = "git's configuration is as it was, whatever git printed: set it for one command with git -c NAME=VALUE, or ask the user to run the command"
 
 // Settings that several files name.
 const (

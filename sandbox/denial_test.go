@@ -54,6 +54,18 @@ func TestADenialIsConfirmedByTheProfile(t *testing.T) {
 	}
 }
 
+// Nobody should open a home for the configuration of git.
+func TestADenialOfAUsersGitConfigurationSaysWhatToDoInstead(t *testing.T) {
+	t.Parallel()
+	p := Profile{Mode: WorkspaceWrite, Workspace: t.TempDir()}
+	for path, want := range map[string]bool{"/home/u/.gitconfig": true, "/home/u/.config/git/config": true, "/home/u/config": false, "/home/u/.gitconfig.d/x": false} {
+		d := p.Denied(path, true)
+		if d == nil || d.Setting != "sandbox.write" || strings.Contains(d.Hint, "git -c NAME=VALUE") != want || strings.Contains(d.Hint, "add the directory") == want {
+			t.Errorf("%s: %+v", path, d)
+		}
+	}
+}
+
 // A file's name is no sentence of toold's.
 func TestATargetOfSeveralWordsIsQuoted(t *testing.T) {
 	t.Parallel()
