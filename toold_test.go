@@ -91,7 +91,8 @@ var layers = []row{
 	{"internal/config", []string{"executor", "internal/paths", "internal/spell", "internal/statedir", "policy", "sandbox", "sandbox/egress", "sandbox/escalation", "sandbox/caches"}, []string{"go-yaml"}},
 
 	{"shell/texts", nil, []string{"sh"}},
-	{"shell", []string{"internal/gitconfig", "internal/paths", "policy", "shell/programs", "shell/texts"}, []string{"sh"}},
+	{"shell/links", []string{"internal/paths", "policy", "shell/programs"}, nil},
+	{"shell", []string{"internal/gitconfig", "internal/paths", "policy", "shell/links", "shell/programs", "shell/texts"}, []string{"sh"}},
 	{"tools/bash", []string{"internal/redact", "internal/paths", "internal/display", "shell", "tools", "tools/argument", "policy", "shell/programs", "executor", "sandbox", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/escalation", "sandbox/launch"}, nil},
 	{"tools/files", []string{"internal/redact", "internal/paths", "internal/display", "internal/spell", "tools", "tools/argument", "policy", "sandbox", "sandbox/masks", "sandbox/protect", "sandbox/escalation", "sandbox/fileworker"}, []string{"gotextdiff", "go-udiff"}},
 	{"tools/spool", []string{"internal/redact", "tools"}, nil},

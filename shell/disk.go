@@ -124,6 +124,7 @@ func (w *walker) links(c *programs.Command, s *state) {
 		s.disk.moved = append(s.disk.moved, to...)
 	}
 	if c.Name == "ln" {
+		w.linked.Make(to)
 		s.disk.made = append(s.disk.made, to...)
 	}
 }

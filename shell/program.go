@@ -8,6 +8,7 @@ import (
 
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell/programs"
+	"github.com/toold/toold/shell/texts"
 )
 
 func (w *walker) program(args []word, s *state, source string) {
@@ -128,7 +129,9 @@ func (w *walker) operands(c *programs.Command, args []word, s *state, source str
 			continue
 		}
 		s.disk.reads(o)
+		w.linked.Begin(o, c.Name == "ln")
 		w.operandPath(o, s, source)
+		w.linked.Begin(programs.Operand{}, false)
 		if strings.Contains(o.Word.Text, "/") && o.Word.Dynamic { // … is any name in that directory
 			w.possible(kindOf(o.Kind), o.Word.Text+"…", s, source)
 		}
@@ -251,7 +254,7 @@ var parents = regexp.MustCompile(`(?:^|/)\.[.*?[]`)
 
 func (w *walker) made(pattern string, s *state) (names []string) {
 	w.steps -= len(s.disk.marks) / 8
-	pattern = widened(filepath.Clean(pattern))
+	pattern = texts.Widened(filepath.Clean(pattern))
 	for name, m := range s.disk.marks {
 		if ok, err := filepath.Match(pattern, name); m != repository && (ok || err != nil) {
 			names = append(names, name)

@@ -5,12 +5,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"sort"
 	"strings"
 
 	"github.com/toold/toold/internal/gitconfig"
 	"github.com/toold/toold/internal/paths"
+	"github.com/toold/toold/shell/texts"
 )
 
 // Resolver answers questions about the file system. All paths are absolute.
@@ -66,8 +66,8 @@ func matchIn(dir, part string, limit int) []string {
 		}
 		return []string{path}
 	}
-	part = widened(part)
-	f, err := os.Open(strings.TrimSuffix(dir, "/") + "/") // opening a pipe would block
+	part = texts.Widened(part)
+	f, err := os.Open(strings.TrimSuffix(dir, "/") + "/") // a pipe would block
 	if err != nil {
 		return nil
 	}
@@ -84,27 +84,6 @@ func matchIn(dir, part string, limit int) []string {
 		}
 	}
 	return out
-}
-
-var (
-	brackets = regexp.MustCompile(`\[[\]!^]?(?:\[[:.=][^\]]*\]|[^\]])*\]`)
-	plainSet = regexp.MustCompile(`^\[(?:[A-Za-z0-9_]|0-9)+\]$`)
-)
-
-// widened returns a pattern that matches at least what bash's pattern matches.
-func widened(pattern string) string {
-	if !strings.Contains(pattern, "[") {
-		return pattern
-	}
-	if strings.Contains(pattern, `\`) {
-		return "*" // whether the brackets are quoted is unknown
-	}
-	return brackets.ReplaceAllStringFunc(pattern, func(set string) string {
-		if plainSet.MatchString(set) {
-			return set
-		}
-		return "?"
-	})
 }
 
 func (hostResolver) Mode(path string) (fs.FileMode, error) {

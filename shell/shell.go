@@ -15,6 +15,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/links"
 	"github.com/toold/toold/shell/programs"
 	"github.com/toold/toold/shell/texts"
 )
@@ -88,6 +89,9 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 	}
 	w.script(script, s)
 	w.runTraps(s)
+	for _, e := range w.linked.Written() {
+		w.add(e)
+	}
 	if w.steps <= 0 {
 		w.exhausted()
 	}
@@ -124,6 +128,7 @@ type walker struct {
 
 	overridden int // number of variables that are set for one command
 	touched    touched
+	linked     links.Set
 
 	said    string             // known output of the left side of a pipe
 	held    string             // known texts of descriptors other than standard input
@@ -268,7 +273,7 @@ func hashOf(e *policy.Effect) uint64 {
 
 func (w *walker) add(e policy.Effect) {
 	e.Possible = e.Possible || w.suspects > 0
-	if key := hashOf(&e); !w.seen[key] {
+	if key := hashOf(&e); !w.linked.Take(e) && !w.seen[key] {
 		w.seen[key] = true
 		w.found = append(w.found, e)
 	}

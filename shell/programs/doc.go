@@ -64,11 +64,14 @@ type Operand struct {
 	Kind Kind
 	Tree bool   // includes everything below
 	Part string // PartNames, PartAttributes, PartSome, or a file name ending; "" = everything
-	Link bool   // the link itself, not its target
-	Role string // "variable" for an assignment of env, "script" for a file that is run
+	Link bool   // not its target
+	Role string // "variable" for an assignment of env, "script" for a file that is run, or Target
 }
 
-// Level is the preset that covers a command with its flags.
+// Target is the Role of what a symbolic link names: it is written only through the link.
+const Target = "target"
+
+// Level is a preset that covers a command with its flags.
 type Level int
 
 // The levels.

@@ -141,13 +141,20 @@ func safeAwkProgram(w Word) bool {
 	return printed < 0 || !strings.Contains(code[printed:], ">")
 }
 
-// links makes the targets of symbolic links relative to the links.
+// links makes targets of symbolic links relative to these. They are certainly symbolic if all flags are
+// known, and the first word, after which any program reads flags, has -s.
 func (c *Command) links() {
 	operands := c.Operands
 	symbolic := slices.ContainsFunc(c.Flags, func(f Flag) bool {
 		begins := f.Dynamic && len(f.Name) > 2 && strings.HasPrefix("--symbolic", f.Name)
 		return begins || f.Name == "-s"
 	})
+	for i := range operands {
+		target := operands[i].Kind == Write && operands[i].Tree
+		if target && c.Covers == CoversWrite && slices.ContainsFunc(c.Flags, func(f Flag) bool { return f.Name == "-s" && f.At == 1 }) {
+			operands[i].Role = Target
+		}
+	}
 	if !symbolic || c.hasFlag("-r") {
 		return
 	}

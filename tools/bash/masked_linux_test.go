@@ -155,6 +155,7 @@ func TestNoProgramReadsWhatARuleKeeps(t *testing.T) {
 		`python3 -c 'print(open(".env").read())'`, `sh -c 'cd sub; exec cat .env'`, "grep -r SECRET . --exclude-dir=node_modules",
 		"tar cf - .env", "ln .env other && cat other", "mv .env other && cat other", "cp .env other; cat other",
 		"mv sub other && cat other/.env", "mv secrets other && cat other/a", "dd if=.env", "echo x >>.env", "rm .env", "touch secrets/new",
+		"ln -s pinned way; python3 -c 'open(\"way/f\", \"a\")'", "ln -s /usr usr; python3 -c 'open(\"usr/toold-test\", \"w\")'",
 		"echo x >pinned/f", "rm pinned/f", "touch pinned/new", "mv pinned other",
 	} {
 		if out := v.fails(script); strings.Contains(out, "SECRET\n") {
