@@ -27,7 +27,7 @@ func (w *walker) arithmetic(x syntax.ArithmExpr, s *state) {
 	case *syntax.BinaryArithm:
 		w.binaryArithmetic(x, s)
 	default:
-		w.opaque("arithmetic evaluates text", w.text(x))
+		w.evaluates("arithmetic evaluates text", w.text(x))
 	}
 }
 
@@ -89,8 +89,8 @@ func (w *walker) operand(x *syntax.Word, s *state) {
 	if isInteger(name) || w.holdsNumber(name, s) {
 		return
 	}
-	if v := w.wordInside(x, s); name != "" || !v.isNumeric() { // ${n:-0} is a number
-		w.opaque("arithmetic evaluates the text of a variable", w.text(x))
+	if v := w.wordInside(x, s); name != "" || !v.isNumeric() { // ${n:-0} is one
+		w.evaluates("arithmetic evaluates the text of a variable", w.text(x))
 	}
 }
 
@@ -116,7 +116,7 @@ func (w *walker) setNumber(x syntax.ArithmExpr, v value, s *state) {
 		w.setVar(word.Lit(), v, s, false)
 		return
 	}
-	w.opaque("arithmetic evaluates text", w.text(x))
+	w.evaluates("arithmetic evaluates text", w.text(x))
 }
 
 func (w *walker) condition(x syntax.TestExpr, s *state) {
@@ -135,7 +135,7 @@ func (w *walker) condition(x syntax.TestExpr, s *state) {
 		if !named {
 			w.condition(x.X, s)
 		} else if names := w.word(operand, s); !ok || len(names) != 1 || !harmlessName(names[0]) {
-			w.opaque("[[ -v ]] evaluates its operand", w.text(x))
+			w.evaluates("[[ -v ]] evaluates its operand", w.text(x))
 		}
 	case *syntax.BinaryTest:
 		w.binaryCondition(x, s)
@@ -156,7 +156,7 @@ func (w *walker) binaryCondition(x *syntax.BinaryTest, s *state) {
 			if word, ok := side.(*syntax.Word); ok {
 				w.operand(word, s)
 			} else {
-				w.opaque("arithmetic evaluates text", w.text(x))
+				w.evaluates("arithmetic evaluates text", w.text(x))
 			}
 		}
 	default:
@@ -173,7 +173,7 @@ func (w *walker) test(args []word, source string) {
 			w.opaque("the words of a test are known only when it runs", source)
 			return
 		case a.maybe("-v") && i+1 < len(args) && !harmlessName(args[i+1]):
-			w.opaque("a test may evaluate its operand", source)
+			w.evaluates("a test may evaluate its operand", source)
 			return
 		}
 	}

@@ -24,7 +24,11 @@ func (w *walker) assign(as *syntax.Assign, s *state, exported bool) {
 		w.setArray(name, s, exported)
 	case as.Index != nil:
 		w.index(as.Index, s)
-		w.assigned(as.Value, s)
+		v := w.assigned(as.Value, s)
+		w.tell(v.text)
+		if listed("BASH_CMDS BASH_ALIASES", name) {
+			w.rename(w.text(as.Index), v.text, true)
+		}
 		w.setArray(name, s, exported)
 	default:
 		v := w.assigned(as.Value, s)
@@ -69,7 +73,7 @@ func (w *walker) elements(a *syntax.ArrayExpr, s *state) {
 
 func (w *walker) index(x syntax.ArithmExpr, s *state) {
 	if !w.plainIndex(x, s) {
-		w.opaque("an array's index is evaluated", w.text(x))
+		w.evaluates("an array's index is evaluated", w.text(x))
 	}
 }
 
@@ -119,7 +123,7 @@ func (w *walker) setVar(name string, v value, s *state, exported bool) {
 	}
 	switch name {
 	case "IFS":
-		s.split = true
+		s.split, w.separators = true, w.separators+v.text
 	case "OLDPWD":
 		s.left = nil
 	case "PATH":
@@ -163,7 +167,7 @@ func (w *walker) unset(args []word, s *state, source string) {
 		case a.is("-f"):
 			vars = false
 		case a.many || !a.known() || !syntax.ValidName(a.text):
-			w.opaque("`unset` evaluates its operand", source)
+			w.evaluates("`unset` evaluates its operand", source)
 		default:
 			if vars {
 				w.unsetVar(a.text, s)
@@ -272,7 +276,7 @@ func (w *walker) flagValue(name string, flag byte, operand word, v value, s *sta
 	case name == "read" && flag == 'a', name == "wait":
 		w.readName(operand, v, name == "read", s, source)
 	case flag == 'C':
-		w.opaque("`"+name+"` runs a text", source)
+		w.evaluates("`"+name+"` runs a text", operand.text)
 	}
 }
 
@@ -281,7 +285,7 @@ func (w *walker) readName(a word, v value, array bool, s *state, source string) 
 	case !a.known():
 		w.opaque("a variable's name is known only when it runs", source)
 	case !syntax.ValidName(a.text):
-		w.opaque("an array's index is evaluated", source)
+		w.evaluates("an array's index is evaluated", a.text)
 	case array:
 		w.setArray(a.text, s, false)
 	default:

@@ -15,6 +15,7 @@ type builder struct {
 	bracket bool
 	slash   int // 1 + index of a variable's backslash in the pattern; 0 = none
 	raw     strings.Builder
+	lost    strings.Builder // values that are split otherwise than at blanks
 	pattern strings.Builder
 }
 
@@ -69,6 +70,7 @@ func (b *builder) value(v value, quoted bool, s *state) {
 	case quoted && v.known():
 		b.literal(v.text, true)
 	case splits && (v.text != "" || !v.known()):
+		b.lost.WriteString(v.text + " ")
 		b.unknown(false)
 	case v.glob:
 		b.matched(v, quoted)

@@ -15,6 +15,9 @@ import (
 // builtin follows a builtin. It reports whether nothing remains to be done for the command.
 func (w *walker) builtin(args []word, s *state, source string) bool {
 	name, rest := args[0].text, args[1:]
+	if text := w.names[name]; w.renames && text != "" {
+		w.scanSegment(text + " " + spaced(rest))
+	}
 	switch name {
 	case "times", ":", "true", "false":
 	case "exit":
@@ -28,7 +31,10 @@ func (w *walker) builtin(args []word, s *state, source string) bool {
 	case "let", "enable", "bind", "complete", "compgen", "compopt", "fc", "coproc", "hash", "caller", "history":
 		// These define commands, evaluate words or access files, except in forms that only list or forget.
 		if w.posix || !onlyLists(name, rest) {
-			w.opaque("the builtin `"+name+"` changes how the shell works", source)
+			w.evaluates("the builtin `"+name+"` changes how the shell works", source)
+			for i, a := range rest { // hash -p FILE NAME
+				w.rename(a.text, spaced(rest[:min(i, 2)]), name == "hash")
+			}
 		}
 	case "exec", "command", "builtin":
 		return w.indirect(args, s, source)
@@ -55,17 +61,26 @@ func (w *walker) likeProgram(name string, rest []word, s *state, source string) 
 			w.fromInput(s)
 		}
 	case "alias", "unalias": // bash scripts do not expand aliases without shopt
+		for _, a := range rest {
+			alias, text, _ := strings.Cut(a.text, "=")
+			w.rename(alias, text, w.posix)
+		}
 		if w.posix {
 			w.opaque(otherShell, source)
 		}
 	case "jobs":
 		if slices.ContainsFunc(rest, func(a word) bool { return !a.known() || strings.Contains(a.text, "x") }) {
-			w.opaque("the builtin `jobs` runs a command", source)
+			w.evaluates("the builtin `jobs` runs a command", source)
 		}
 	}
 }
 
-// onlyLists reports whether history, hash or compgen evaluates nothing and changes no state. A script has no history.
+// rename notes what a name stands for, once such names count.
+func (w *walker) rename(name, text string, counts bool) {
+	w.names[name], w.renames = text, w.renames || counts
+}
+
+// onlyLists reports whether history, hash or compgen changes and evaluates nothing. A script has no history.
 func onlyLists(name string, rest []word) bool {
 	flags, ok := map[string]string{"history": "", "hash": "-r -l", "compgen": "-c -b -k"}[name]
 	switch {
@@ -91,6 +106,7 @@ func (w *walker) stateful(name string, rest []word, s *state, source string) boo
 		s.noglobs = true
 		if slices.ContainsFunc(rest, func(a word) bool { return !a.known() || !listed("-s -u -q -p nullglob inherit_errexit", a.text) }) {
 			w.opaque("`shopt` changes how the shell reads the rest", source)
+			w.renames = true
 		}
 	case "unset":
 		w.unset(rest, s, source)
@@ -273,12 +289,12 @@ func (w *walker) indirect(args []word, s *state, source string) bool {
 	switch {
 	case args[0].is("command") && slices.ContainsFunc(c.Flags, func(f programs.Flag) bool { return listed("-v -V", f.Name) }):
 	case c.Opaque != "" && (len(c.Runs) == 0 || !c.Runs[0].Argv[0].Dynamic):
-		w.opaque("an option of `"+args[0].text+"` is not followed", source)
+		w.evaluates("an option of `"+args[0].text+"` is not followed", source)
 	case len(c.Runs) == 0:
 	default:
 		rest := args[c.Runs[0].At:]
 		if !rest[0].known() || rest[0].text == "" {
-			w.untold("the program is known only when it runs", source)
+			w.untold("the program is known only when it runs", source, rest[1:]...)
 		} else if !w.builtin(rest, s, source) {
 			w.programs(rest, s, source)
 		}
@@ -297,7 +313,11 @@ func (w *walker) printf(args []word, s *state, source string) {
 	case format.number, begins && format.dynamic && !format.many:
 	case named && format.is("-v"):
 		w.setVar(args[1].text, unknown(), s, false)
+		w.tell(spaced(args[2:]))
 	default:
 		w.opaque("`printf` may set a variable", source)
+		if w.tell(spaced(args)); len(args) > 1 && strings.HasPrefix(format.text, "-v") {
+			w.scan(args[1].text) // an index is evaluated
+		}
 	}
 }

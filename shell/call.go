@@ -114,7 +114,7 @@ func (w *walker) run(args []word, s *state, source string) {
 	}
 	first := args[0]
 	if !first.known() || first.text == "" {
-		w.untold("the program is known only when it runs", source)
+		w.untold("the program is known only when it runs", source, args[1:]...)
 		if first.glob {
 			w.globbedProgram(args, source)
 		}
@@ -130,6 +130,9 @@ func (w *walker) run(args []word, s *state, source string) {
 			return
 		}
 		w.opaque("it may be a function or a program", source)
+		for _, body := range w.bodies[first.text] {
+			w.callFunction(body, args[1:], w.fork(s), source)
+		}
 	}
 	if !w.builtin(args, s, source) {
 		w.programs(args, s, source)
@@ -309,7 +312,7 @@ func (w *walker) programs(args []word, s *state, source string) {
 // external follows a command that is no function: a builtin stands for the program of the same name.
 func (w *walker) external(args []word, s *state, source string) {
 	if !args[0].known() || args[0].text == "" {
-		w.untold("the program is known only when it runs", source)
+		w.untold("the program is known only when it runs", source, args[1:]...)
 		return
 	}
 	if !w.spend(args, source, w.wrapped) {
@@ -349,9 +352,4 @@ func (w *walker) login(s, inner *state, source string) {
 	}
 	inner.vars, inner.strange = newTable[variable](), true
 	w.put(inner, "HOME", home)
-}
-
-func differsFromBash(text string) bool {
-	marks := []string{"{", "$'", "[[", "<(", ">(", "&>", ">&", "((", "<<<", "function", "=(", "=~", "+=", "|&", "$\"", "]=", "**", "alias"}
-	return slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(text, mark) })
 }

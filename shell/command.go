@@ -52,7 +52,9 @@ func (w *walker) compound(stmt *syntax.Stmt, s *state) {
 	if w.mayFail(stmt.Redirs, s) {
 		unrun = w.fork(s)
 	}
-	w.command(stmt.Cmd, s)
+	if stmt.Cmd != nil {
+		w.command(stmt.Cmd, s)
+	}
 	w.join(s, unrun)
 }
 
@@ -67,7 +69,9 @@ func (w *walker) redirections(redirs []*syntax.Redirect, s *state) {
 
 func (w *walker) command(cmd syntax.Command, s *state) {
 	switch c := cmd.(type) {
-	case nil:
+	case *syntax.CoprocClause:
+		w.opaque("a coprocess sets variables", w.text(c))
+		w.alongside(s, func(sub *state) { w.stmt(c.Stmt, sub) })
 	case *syntax.BinaryCmd:
 		w.binary(c, s)
 	case *syntax.Subshell:
@@ -219,6 +223,7 @@ func (w *walker) caseClause(c *syntax.CaseClause, s *state) {
 func (w *walker) function(c *syntax.FuncDecl, s *state) {
 	if c.Name == nil || len(c.Names) > 0 || listed(reservedNames, c.Name.Value) {
 		w.opaque("a function takes the name of a part of the shell", w.text(c))
+		w.stmt(c.Body, w.fork(s))
 		return
 	}
 	if !isBody(c.Body) {
@@ -229,7 +234,9 @@ func (w *walker) function(c *syntax.FuncDecl, s *state) {
 }
 
 func (w *walker) setFunc(name string, f function, s *state) {
-	w.changes++
+	if w.changes++; f.body != nil && !slices.Contains(w.bodies[name], f.body) {
+		w.bodies[name] = append(w.bodies[name], f.body)
+	}
 	w.steps -= s.funcs.put(name, f) / 32
 	w.touch(name + "()")
 }
@@ -291,7 +298,6 @@ func (w *walker) turn(s *state, l *loop, body func(*state)) {
 func (w *walker) forClause(c *syntax.ForClause, s *state) {
 	if c.Select {
 		w.opaque("`select` is not followed", w.text(c))
-		return
 	}
 	body := func(s *state) { w.stmts(c.Do, s) }
 	switch l := c.Loop.(type) {

@@ -133,7 +133,7 @@ func (w *walker) declareWord(d *declaration, a word, s *state, source string) {
 		}
 	case d.prints && !assigns:
 	case !syntax.ValidName(text):
-		w.opaque("an array's index is evaluated", source)
+		w.evaluates("an array's index is evaluated", text)
 	case assigns:
 		w.declareValue(d, text, value{text: rest, dynamic: a.dynamic}, s, source)
 	default:

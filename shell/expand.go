@@ -6,11 +6,13 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/toold/toold/shell/texts"
 )
 
 func (w *walker) param(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
 	if why := w.oddExpansion(p, s); why != "" {
-		w.opaque(why, w.text(p))
+		w.evaluates(why, w.text(p))
 		b.unknown(quoted)
 		return
 	}
@@ -135,7 +137,8 @@ func (w *walker) expansion(p *syntax.ParamExp, b *builder, s *state, quoted bool
 		b.value(v, quoted, s)
 	case '#', '%':
 		pattern := w.wordInside(p.Exp.Word, s)
-		if text, ok := trim(op, v, pattern); ok {
+		text, ok := texts.Trim(op, v.text, pattern.text)
+		if ok && v.known() && pattern.known() {
 			b.value(value{text: text}, quoted, s)
 			return
 		}
@@ -297,6 +300,7 @@ func (w *walker) positional(separate bool, b *builder, s *state, quoted bool) {
 	case len(words) == 0 && one:
 		b.literal("", true)
 	case len(words) > 1 && one && s.split:
+		w.tell(spaced(words))
 		b.unknown(true)
 	default:
 		for i, a := range words {

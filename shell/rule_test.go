@@ -400,6 +400,35 @@ func TestACommandThatAProgramIsGivenIsJudged(t *testing.T) {
 	}
 }
 
+// A denial counts in every form in which the text says what runs, also where that is asked in any case.
+func TestADenialReachesEveryFormOfACommand(t *testing.T) {
+	t.Parallel()
+	decide := judge(t, policy.File{Defaults: permissive(), Commands: []policy.Rule{{ID: "rule", Action: policy.Deny, Run: []string{"git push **"}}}})
+	for _, script := range []string{
+		"coproc git push", "coproc NAME { git push; }", "coproc (git push)", "coproc while :; do git push; done", "coproc N if :; then git push; fi", "x=git; coproc $x push", "f() { git push; }; coproc f", "coproc cat | git push",
+		"select x in git; do $x push; done", "cd() { git push; }; cd", "if [ -f a.txt ]; then f() { git push; }; else f() { ls; }; fi; f",
+		"printf -v x 'git push'; $x", "printf -v x '%s %s' git push; $x", "printf -v x %s git; $x push", "printf -v x '%q' 'git push'; eval $x", "printf -v 'a[0]' 'git push'; ${a[0]}", "printf -v 'a[$(git push)]' x", "a[0]='git push'; ${a[0]}",
+		"x=$(echo git); $x push", "x=$(echo ls; echo git); $x; $x push",
+		"IFS=,; x=git,push; $x", "IFS=:; x=git:push:origin; $x", "IFS=+; x=git+push; ${x}", "IFS=x; a=gitxpush; $a", "IFS=$1; x=git,push; $x", "f() { local IFS=-; local x=git-push; $x; }; f", "IFS=$'\n'; x=$'git\npush'; $x", "IFS=,; x=git; $x push",
+		"IFS=,; set -- git push; x=\"$*\"; $x", "set -- git push; IFS=+; eval \"$*\"", "set -- git+push; IFS=+; $1",
+		"hash -p /usr/bin/git foo; foo push", "hash -lp /usr/bin/git foo; command foo push", "hash -p /usr/bin/git a b; b push", "BASH_CMDS[foo]=/usr/bin/git; foo push", "BASH_ALIASES[foo]=git; foo push",
+		"shopt -s expand_aliases\nalias g=git\ng push", "alias g=git; shopt -s expand_aliases\ng push", "sh -c 'alias g=git\ng push'", "shopt -s expand_aliases\nalias cd=git\ncd push",
+		"complete -C 'git push' x", "compgen -C 'git push'", "bind -x '\"a\":git push'", "fc -s git push", "mapfile -C 'git push' -c 1 a < a.txt", "jobs -x git push", "exec -a ls git push", "let 'x=a[$(git push)]'", "unset 'a[$(git push)]'", "read 'a[$(git push)]'",
+	} {
+		if d := decide(script); d.Action != policy.Deny {
+			t.Errorf("%s: %v by %s (%s)", script, d.Action, d.Rule, d.Effect)
+		}
+	}
+	for _, script := range []string{
+		"coproc ls", "coproc N { ls; }; echo push", "select x in a b; do ls $x; done", "printf -v x 'git push'; echo \"$x\"", "printf \"$f\" 'git push'", "printf -v 'a[0]' 'git push'", "IFS=,; x=git,push; echo $x", "IFS=,; x=a,b; $x",
+		"hash -p /usr/bin/git foo; foo pull; bar push", "alias g=git; g push", "unset g; g push", "x=$(echo git); $x pull; git status", "x=$(echo git); $x -m 'do not push'", "shopt -s nullglob; g push", "cd() { ls; }; cd",
+	} {
+		if d := decide(script); d.Action == policy.Deny {
+			t.Errorf("%s: denied by %s (%s)", script, d.Rule, d.Effect)
+		}
+	}
+}
+
 // A command that is not known may be one of the texts that the script keeps.
 func TestRulesReachTextsThatAScriptKeeps(t *testing.T) {
 	t.Parallel()

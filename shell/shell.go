@@ -9,6 +9,7 @@ package shell
 import (
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"strings"
 	"sync"
 
@@ -70,7 +71,7 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 	room := len(script) / 32
 	w := &walker{
 		Analyser: a, steps: maxSteps, paths: maxPaths, found: make([]policy.Effect, 0, 2*room), seen: make(map[uint64]bool, room),
-		touched: touched{names: make(map[string]bool)}, canonical: make(map[string]string, room), globs: make(map[string]globbed), scanned: make(map[string]struct{}), repositories: make(map[string]bool),
+		touched: touched{names: make(map[string]bool)}, canonical: make(map[string]string, room), globs: make(map[string]globbed), names: make(map[string]string), bodies: make(map[string][]*syntax.Stmt), scanned: make(map[string]struct{}), repositories: make(map[string]bool),
 	}
 	// The parser may panic on malicious input.
 	defer func() {
@@ -123,8 +124,13 @@ type walker struct {
 	calls []*call  // of this process
 	exits []*state // states that continue at the next line
 
-	aliases []string // git aliases being followed
-	asked   int      // number of git aliases looked up
+	names      map[string]string         // what aliases and hashed names stand for
+	renames    bool                      // they count
+	bodies     map[string][]*syntax.Stmt // of functions
+	separators string                    // all that IFS has been set to
+
+	aliases []string // of git, that are being followed
+	asked   int      // how often for an alias
 
 	overridden int // number of variables that are set for one command
 	touched    touched
@@ -167,7 +173,7 @@ func (w *walker) script(text string, s *state) {
 	if why := texts.Refuse(text, veiled); why != "" {
 		w.opaque(why, "")
 	}
-	if w.posix && differsFromBash(text) {
+	if w.posix && texts.OtherwiseRead(text) {
 		w.opaque(otherShell, "")
 	}
 	text = strings.ToValidUTF8(veiled[:min(len(veiled), texts.MaxScript)], "?") // refused texts are scanned, too
@@ -292,17 +298,28 @@ func (w *walker) unfollowed(e policy.Effect) {
 	}
 }
 
-// untold reports an unknown command, which may be any text that the script keeps.
-func (w *walker) untold(why, source string) {
+// evaluates reports words that the shell evaluates: commands may be in them.
+func (w *walker) evaluates(why, source string) {
 	w.opaque(why, source)
-	w.scanTold()
+	w.scan(source)
 }
 
-func (w *walker) scanTold() {
-	if w.told.Len() > 0 {
-		w.add(policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: "<"}, {Text: w.told.String()}}, Possible: true})
-		w.told.Reset()
+// untold reports a command that is not known: it may be among the texts that the script keeps, and go on in the words behind.
+func (w *walker) untold(why, source string, behind ...word) {
+	w.opaque(why, source)
+	w.scanTold(behind...)
+}
+
+func (w *walker) scanTold(behind ...word) {
+	if w.steps -= w.told.Len() / 128; w.told.Len() == 0 {
+		return
 	}
+	unclear := func(a word) bool { return !a.known() || strings.ContainsAny(a.text, " \t\n") }
+	if n := slices.IndexFunc(behind, unclear); n >= 0 {
+		behind = behind[:n]
+	}
+	text := w.told.String() + " " + spaced(behind)
+	w.add(policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: "<"}, {Text: text}}, Possible: true})
 }
 
 func (w *walker) tell(text string) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell/programs"
+	"github.com/toold/toold/shell/texts"
 )
 
 // word is one word after all expansions except patterns; any number of words if many is set.
@@ -160,6 +161,12 @@ func (w *walker) parts(parts []syntax.WordPart, s *state) []word {
 		}
 	}
 	b.cut()
+	w.tell(strings.Map(func(r rune) rune {
+		if strings.ContainsRune(w.separators, r) {
+			return ' '
+		}
+		return r
+	}, b.lost.String()))
 	for i := range b.fields {
 		f := &b.fields[i]
 		f.many = f.many || f.glob && s.noglobs
@@ -232,7 +239,7 @@ func (w *walker) part(p syntax.WordPart, b *builder, s *state, quoted bool) {
 func (w *walker) singleQuoted(p *syntax.SglQuoted, b *builder) {
 	text, ok := p.Value, true
 	if p.Dollar {
-		text, ok = ansiC(p.Value)
+		text, ok = texts.ANSIC(p.Value)
 	}
 	if !ok {
 		w.opaque("a text in $'…' is not followed", w.text(p))

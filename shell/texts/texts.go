@@ -1,10 +1,11 @@
-// Package texts finds scripts that bash may read differently than a parser or a person. It runs and opens nothing,
-// and does not interpret scripts.
+// Package texts finds scripts that bash and a parser of bash, or people, may read differently. It runs and opens nothing,
+// and does not say what a script does. It also reads quoted texts and patterns as bash does.
 package texts
 
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -156,4 +157,80 @@ func Veil(script string) string {
 		i += 1 + end
 	}
 	return strings.Join(lines, "\n")
+}
+
+// OtherwiseRead reports whether a text holds what other shells than bash read otherwise.
+func OtherwiseRead(text string) bool {
+	marks := []string{"{", "$'", "[[", "<(", ">(", "&>", ">&", "((", "<<<", "function", "=(", "=~", "+=", "|&", "$\"", "]=", "**", "alias"}
+	return slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(text, mark) })
+}
+
+// ANSIC decodes what stands in $'…'. ok is false for what bash may read otherwise.
+func ANSIC(s string) (text string, ok bool) {
+	var out strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' {
+			out.WriteByte(s[i])
+			continue
+		}
+		if i++; i == len(s) {
+			return "", false
+		}
+		if j := strings.IndexByte(`abeEfnrtv\'"?`, s[i]); j >= 0 {
+			out.WriteByte("\a\b\x1b\x1b\f\n\r\t\v\\'\"?"[j])
+			continue
+		}
+		digits, base := number(s[i:])
+		n, err := strconv.ParseUint(digits, base, 64)
+		if err != nil || n == 0 || n > 0x7e {
+			return "", false
+		}
+		i += strings.Index(s[i:], digits) + len(digits) - 1
+		out.WriteByte(byte(n))
+	}
+	return out.String(), true
+}
+
+func number(s string) (digits string, base int) {
+	most, base, allowed := 3, 8, "01234567"
+	if i := strings.IndexByte("xuU", s[0]); i >= 0 {
+		s, most, base, allowed = s[1:], 2<<i, 16, "0123456789abcdefABCDEF"
+	}
+	n := 0
+	for n < min(most, len(s)) && strings.IndexByte(allowed, s[n]) >= 0 {
+		n++
+	}
+	return s[:n], base
+}
+
+const maxTrim = 256
+
+// Trim removes what a pattern matches from the beginning (op # or ##) or the end (% or %%) of a text. ok is false for what it does not follow.
+func Trim(op, text, pattern string) (left string, ok bool) {
+	both := text + pattern
+	if strings.ContainsAny(pattern, `[]\()|`) || len(both) > maxTrim || strings.ContainsFunc(both, func(r rune) bool { return r >= 0x80 }) {
+		return "", false
+	}
+	var expr strings.Builder
+	for _, c := range pattern {
+		expr.WriteString(map[rune]string{'*': ".*", '?': "."}[c])
+		if c != '*' && c != '?' {
+			expr.WriteString(regexp.QuoteMeta(string(c)))
+		}
+	}
+	whole := regexp.MustCompile("(?s)^(?:" + expr.String() + ")$")
+	for i := range len(text) + 1 {
+		n := i
+		if len(op) == 2 {
+			n = len(text) - i
+		}
+		if op[0] == '#' {
+			if whole.MatchString(text[:n]) {
+				return text[n:], true
+			}
+		} else if whole.MatchString(text[len(text)-n:]) {
+			return text[:len(text)-n], true
+		}
+	}
+	return text, true
 }
