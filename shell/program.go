@@ -63,8 +63,9 @@ func (w *walker) fed(c *programs.Command, s *state, source string) {
 
 func (w *walker) startShells(args []word, runs []programs.Run, s *state, source string) {
 	for _, run := range runs {
-		if len(run.Argv) > 0 && run.Language == "" && programs.Parse(run.Argv).Through {
-			w.start(args, run, s, source) // the command that a shell runs is known
+		here := len(run.Argv) > 0 && run.Language == "" && !run.Elsewhere
+		if here && programs.Parse(run.Argv).Through {
+			w.start(args, run, s, source) // what a shell runs is known
 		}
 	}
 }

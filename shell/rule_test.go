@@ -383,6 +383,10 @@ func TestACommandThatAProgramIsGivenIsJudged(t *testing.T) {
 		"node --import 'data:text/javascript,import(\"x\").then(c=>c.execSync(\"git push\"))'", "node --import 'data:text/javascript;base64,eC5leGVjU3luYygiZ2l0IHB1c2giKQ=='",
 		"npx git push", "npx sh -c 'git push'", "npx node -e 'exec(\"git push\")'", "npx unknown git push", "pnpm exec git push", "npx jest --globalSetup 'git push'", "npx make X='git push'", "bunx unknown -x 'git push'",
 		"npx zx <<< 'await $`git push`'", "uv run python - <<< 'os.system(\"git push\")'", "bundle exec ruby <<< 'system(\"git push\")'", "git config alias.p push; git p", "git config --add Alias.p 'push origin'", "git config set alias.p push",
+		"git config alias.p '!git push'", "git-config alias.p push", "git config core.editor 'git push'", "git config init.templateDir 'git push'", "git config diff.external 'git push'", "git -c core.pager='git push' log", "git -c core.pager='git push' config user.name x",
+		"docker exec web git push", "docker exec git git push", "docker exec -it web sh -c 'git push'", "docker exec web env git push", "docker exec web unknown -t 'git push'", "docker exec --frob web jest -t 'git push'", "docker exec $c -t 'git push'", "docker exec web jest --globalSetup 'git push'",
+		"docker compose exec -T web bash -lc 'git push'", "kubectl exec web -- git push", "kubectl exec web -c app -- sh -c 'git push'", "docker run web jest -t 'git push'",
+		"npm exec -c 'git push'", "npm run x -- git push", "npm run build -- 'git push'", "npm test -- -x 'git push'", "npm -t 'git push' test", "cargo test --config 'git push'",
 	} {
 		if d := decide(script); d.Action != policy.Deny {
 			t.Errorf("%s: %v by %s", script, d.Action, d.Rule)
@@ -393,6 +397,9 @@ func TestACommandThatAProgramIsGivenIsJudged(t *testing.T) {
 		"npx vitest run --reporter=dot halt", "npx prettier --write halt", "make test ARGS='-v -k halt'", "make test 'TESTARGS=-run halt'", "terraform workspace new halt", "poetry run pytest -k halt",
 		"python3 -c 'print(json.load(sys.stdin))' <<< '{\"x\": \"git push\"}'", "sed s/a/b/ <<< 'git push'", "awk '{print $1}' <<< 'git push'",
 		"npx prettier --stdin-filepath x.md <<< 'git push'", "mvn test -Dtest=ATest#halt", "git config alias.s status", "git config --get alias.p; git log push",
+		"npm test -- -t 'rm -rf x'", "npm test -- --testNamePattern='git push'", "npm run test:unit -- -u --grep 'git push'", "pnpm test -- -t 'git push'", "bun test -t 'git push'", "cargo test 'git push'", "cargo bench -- 'git push'",
+		"docker exec web jest -t 'git push'", "docker exec -it -u root web pytest -k 'git push'", "podman exec web npm test -- -t 'git push'", "docker compose exec -T web jest -t 'git push'", "kubectl exec -it web -c app -- jest -t 'git push'", "kubectl annotate pod x a='git push'",
+		"git config user.name 'git push'", "git config --global user.name 'git push'", "git config set user.email 'rm -rf x'", "git -C src config --replace-all commit.template 'git push'", "git config core.autocrlf 'git push'", "git notes add -m 'git push'",
 	} {
 		if d := decide(script); d.Action == policy.Deny {
 			t.Errorf("%s: denied by %s", script, d.Rule)

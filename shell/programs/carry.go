@@ -11,7 +11,8 @@ func (r *reader) carries(s *spec) bool {
 	root := s.root()
 	carries := root.has("carries") || s.has("carries")
 	runs := root.has("runs") || s.has("code")
-	return !r.described(root) || carries || runs
+	none := s.inherits("data") || !carries && !runs
+	return !r.described(root) || !none
 }
 
 // described reports whether the specification says more of the program than its name.
@@ -251,18 +252,19 @@ func (c *Command) behindCode(out []begin, words []Word) {
 func (c *Command) undescribed(out []begin, words []Word) {
 	root := c.spec.root()
 	followed := root.special == "find" || root.has("shell") && c.Through
-	if followed || c.spec.inherits("data") {
+	if followed || c.spec.inherits("data") || c.setsText() {
 		return
 	}
 	const operand = carried + 1
 	fill(out, operand)
+	literal := len(out) // after --
 	for _, f := range c.Flags {
 		i := f.At - 1
 		switch {
 		case i < 0 || i >= len(out):
 			continue
 		case f.Name == "--":
-			out[i] = inert
+			out[i], literal = inert, i
 			continue
 		}
 		b, values := c.ofFlag(f, words[i])
@@ -282,12 +284,21 @@ func (c *Command) undescribed(out []begin, words []Word) {
 		if b != operand {
 			continue
 		}
-		if out[i] = inert; room <= 0 {
+		filters := i > literal && filtersTests(words[i-1].Text, words[i].Text)
+		if out[i] = inert; room <= 0 && !filters {
 			out[i] = mayBe
 		}
 		room--
 	}
 }
+
+// filtersTests reports whether a word behind -- is the value of a flag that selects tests by name, with it or behind it.
+func filtersTests(before, word string) bool {
+	flag, _, attached := strings.Cut(word, "=")
+	return IsField(testFilters, before) || attached && IsField(testFilters, flag)
+}
+
+const testFilters = "-t --testNamePattern --test-name-pattern -g --grep -k"
 
 func fillWith(out []begin, b begin) {
 	for i := range out {

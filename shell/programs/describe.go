@@ -90,7 +90,7 @@ func (s *spec) coversNone(c *Command) bool {
 }
 
 func (r *reader) byParser(c *Command, s *spec, own []Word) {
-	if s.forms == nil && s.parent != nil {
+	if s.parent != nil && (s.forms == nil || s.has("elsewhere")) {
 		r.withoutParser(c, s, own)
 		return
 	}

@@ -104,6 +104,8 @@ type Run struct {
 	Adds     bool   // its input appends words
 	Replaces string // what its input replaces
 	Found    Word   // known part of its input
+
+	Elsewhere bool // its files are in a container
 }
 
 // Followed reports whether rules may judge the started command instead of this one.

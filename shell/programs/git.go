@@ -201,18 +201,35 @@ func harmlessGitSetting(s string) bool {
 	return plain || strings.HasPrefix(name, "color.")
 }
 
-// setsGit reports whether git config may change what git runs.
+// configures adds the flag --runs to git config if git may then run something.
+func (r *reader) configures(c *Command) {
+	at := slices.Index(r.words, Word{Text: "config"})
+	if len(c.Sub) > 0 && c.Sub[0] == "config" && setsGit(r.words[at+1:]) {
+		c.Flags = append(c.Flags, Flag{Name: "--runs"})
+	}
+}
+
+// setsText reports whether a git config can set nothing that runs.
+func (c *Command) setsText() bool {
+	return c.spec.root().has("git") && c.begins("config") && !c.hasFlag("--runs")
+}
+
+// setsGit reports whether the configuration may then run something.
 func setsGit(words []Word) bool {
 	var operands []string
 	for _, w := range words {
 		switch {
-		case w.Dynamic:
+		case w.Many || w.Dynamic && len(operands) == 0:
 			return true
 		case strings.HasPrefix(w.Text, "--get"), IsField("--list -l", w.Text), len(operands) == 0 && IsField("get list", w.Text):
 			return false
-		case strings.HasPrefix(w.Text, "--file"), strings.HasPrefix(w.Text, "--blob"), IsField("-e --edit -f", w.Text):
+		case strings.HasPrefix(w.Text, "-"):
+			if name, _, _ := strings.Cut(w.Text, "="); !IsField(textFlags, name) {
+				return true
+			}
+		case len(operands) == 0 && w.Text == "rename-section":
 			return true
-		case !strings.HasPrefix(w.Text, "-") && !IsField("set unset", w.Text):
+		case !IsField("set unset", w.Text):
 			operands = append(operands, strings.ToLower(w.Text))
 		}
 	}
@@ -220,6 +237,14 @@ func setsGit(words []Word) bool {
 		return false // shows or removes a setting
 	}
 	section, _, _ := strings.Cut(operands[0], ".")
-	odd := slices.ContainsFunc([]string{"template", "driver", "remote"}, func(s string) bool { return strings.Contains(operands[0], s) })
-	return odd || !IsField("user author committer color advice pull push branch init fetch rebase merge", section)
+	odd := slices.ContainsFunc([]string{"templatedir", "driver", "remote"}, func(s string) bool { return strings.Contains(operands[0], s) })
+	return odd || !IsField(textSections, section) && !IsField(textSettings, operands[0])
 }
+
+// textSections and textSettings are those of git's settings that run nothing, but for the odd ones. With other flags than
+// textFlags git config reads other files or renames settings.
+const (
+	textFlags    = "--global --local --system --worktree --add --append --replace-all --unset --unset-all --all --bool --int --type --path -z --null --name-only --show-origin --show-scope --default --value --fixed-value --comment"
+	textSections = "user author committer color advice pull push branch init fetch rebase merge commit tag log status column rerere stash i18n index"
+	textSettings = "core.autocrlf core.eol core.safecrlf core.ignorecase core.filemode core.symlinks core.quotepath core.longpaths core.precomposeunicode core.abbrev core.bare core.commentchar core.whitespace diff.renames diff.algorithm diff.noprefix"
+)

@@ -16,7 +16,7 @@ func (r *reader) marks(c *Command, s *spec) {
 	c.Code = r.carriesCode(c, s)
 	c.Feeds = r.isFed(c, s)
 	for _, run := range c.Runs {
-		if len(run.Argv) == 0 || run.Language != "" {
+		if len(run.Argv) == 0 || run.Language != "" || run.Elsewhere {
 			continue
 		}
 		given := run.Adds || run.Replaces != ""

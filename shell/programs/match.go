@@ -81,7 +81,7 @@ func (c *Command) AddStarted() {
 	c.Operands = c.Files()
 	c.Prints = slices.DeleteFunc(slices.Clone(c.Prints), func(o Operand) bool { return o.Kind == None })
 	for _, run := range c.Runs {
-		if len(run.Argv) == 0 {
+		if len(run.Argv) == 0 || run.Elsewhere {
 			continue
 		}
 		inner := Parse(run.Argv)

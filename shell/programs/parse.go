@@ -191,14 +191,20 @@ func (r *reader) at(s *spec, start int, m *memory) Command {
 	if named && s.parent == nil && s.has("git") {
 		c.Alias = len(r.argv) - len(rest)
 	}
+	opaque := c.Opaque
 	g.spec, g.stop = s, s.stopsAt()
 	used := g.read(rest, len(r.argv)-len(rest))
 	own, started := rest[:used], rest[used:]
-	g.runs(own, started)
+	if g.runs(own, started); s.has("elsewhere") {
+		if own = rest; c.Opaque != opaque {
+			c.Opaque, c.Runs = opaque, nil
+		}
+	}
 	m.flags, m.words = c.Flags, c.Words
 	if s.root().has("git") {
 		c.gitConfigured(s.root())
 		c.aliases()
+		r.configures(c)
 		c.pushed(s, r.argv)
 		c.fetched()
 	}

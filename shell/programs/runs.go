@@ -20,7 +20,7 @@ func (g *getopt) runs(own, started []Word) {
 		}
 	}
 	c.Through = s.has("through")
-	run := Run{At: len(g.argv) - len(started), Dir: c.directory(), Adds: s.has("xargs")}
+	run := Run{At: len(g.argv) - len(started), Dir: c.directory(), Adds: s.has("xargs"), Elsewhere: s.has("elsewhere")}
 	switch {
 	case s.has("shell"):
 		g.shell(started)

@@ -81,7 +81,7 @@ func (r *reader) codeAt(c *Command, s *spec) int {
 		return 1
 	case at == 0:
 		return 0
-	case root.special == "git" && c.Sub[0] == "config" && setsGit(words[at+1:]):
+	case c.hasFlag("--runs"):
 		return at
 	case s == root || !s.has("code"):
 		return 0
