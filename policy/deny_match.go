@@ -32,7 +32,7 @@ func (p *pattern) meanings() (out []meaning) {
 		}
 		m.command.Flags = nil
 		for _, f := range c.Flags {
-			if f.Name == "--" {
+			if f.Name == "--" || f.At == 0 { // not among the words
 				continue
 			}
 			if f.Value.Text == "**" {

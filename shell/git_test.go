@@ -3,6 +3,7 @@ package shell_test
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -65,6 +66,32 @@ func TestAliasesOfGitAreJudgedAsWhatTheyStandFor(t *testing.T) {
 	} {
 		if d := p.Decide(a.Effects(script, ws)); d.Action != want {
 			t.Errorf("%s: %v by %s, want %v", script, d.Action, d.Rule, want)
+		}
+	}
+}
+
+// What git runs by its settings outlives the call, also where the sandbox bounds that.
+func TestASettingThatRunsAProgramIsAskedUnderEveryPolicy(t *testing.T) {
+	t.Parallel()
+	ws := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
+	must.Do(t, os.MkdirAll(ws+"/.git", 0o700))
+	a := shell.New(shell.Options{Workspace: ws, Env: map[string]string{"HOME": ws + "/../home", "PATH": "/usr/bin:/bin"}})
+	for _, name := range []string{"careful", "strict", "go", "node", "python"} {
+		confined := starterRules(t, name, ws).Within(policy.Confinement{View: true, Judged: true, Offline: true, Masked: true})
+		for _, script := range []string{
+			"git config core.hooksPath .h && echo x > .h/pre-commit", "git config --local core.hookspath .h", "git -C . config set core.hooksPath .h", "git-config core.hooksPath .h", "git config core.fsmonitor ./x", "git config core.sshCommand ./x", "git config --global core.editor ./x",
+			"git config core.pager ./x", "git config diff.external ./x", "git config filter.x.smudge ./x", "git config diff.x.textconv ./x", "git config --add alias.x '!./x'", "git config include.path ../x", "git config merge.x.driver ./x", "git config credential.helper ./x", "git config gpg.program ./x",
+			"git config pager.log ./x", "git config init.templateDir x", "git config $(cat n) ./y", "git config -f .git/config a.b c", "git config --rename-section user core", "sh -c 'git config core.hooksPath .h'", "env git config core.hooksPath .h", "echo .h | xargs git config core.hooksPath",
+			"git lfs install", "git maintenance start", "pre-commit install", "npx husky init", "npx --yes husky@9 init", "lefthook install", "./node_modules/.bin/husky",
+		} {
+			if d := confined.Decide(a.Effects(script, ws)); d.Action == policy.Allow {
+				t.Errorf("%s: %s: allowed by %s", name, script, d.Rule)
+			}
+		}
+		for _, script := range []string{"git config user.name x", "git config user.email \"$x@y\"", "git config --get core.hooksPath", "git config core.autocrlf input", "git config commit.gpgsign false", "git config --unset core.hooksPath", "pre-commit run -a", "git -c core.hooksPath=.h status"} {
+			if d := confined.Decide(a.Effects(script, ws)); d.Rule == "builtin:git-settings" {
+				t.Errorf("%s: %s: %v by %s", name, script, d.Action, d.Rule)
+			}
 		}
 	}
 }
