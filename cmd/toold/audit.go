@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -70,15 +72,15 @@ func exportCommand(g *global) *cobra.Command {
 		Use: "export [--to DIRECTORY]", Short: "Write each message of the journal as a line of JSON, the oldest first", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return g.withRecord(cmd.Context(), func(ctx context.Context, record *journal.Journal) error {
-				if dir != "" {
-					m, err := audit.Export(ctx, record, dir)
-					if err != nil {
-						return err
-					}
-					return g.Print(m, dir+"\n")
+				if dir == "" {
+					_, err := audit.Lines(ctx, record, record.Last(), console.NewPrinter(g.Out, false))
+					return err
 				}
-				_, err := audit.Lines(ctx, record, record.Last(), console.NewPrinter(g.Out, false))
-				return err
+				m, err := audit.Export(ctx, record, dir)
+				if err != nil {
+					return err
+				}
+				return g.Print(m, dir+"\n")
 			})
 		},
 	}
@@ -96,19 +98,15 @@ func (g *global) publicKey(_ context.Context, record *journal.Journal) error {
 }
 
 func anchorCommand(g *global) *cobra.Command {
-	var file, repository, url string
+	places := map[string]func(string) anchor.Store{"file": anchor.File, "git": anchor.Git, "postgres": anchor.Postgres}
 	cmd := &cobra.Command{
 		Use: "anchor {--file PATH | --git REPOSITORY | --postgres URL}", Short: "Keep a signed checkpoint of the journal elsewhere", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var stores []anchor.Store
-			if file != "" {
-				stores = append(stores, anchor.File(file))
-			}
-			if repository != "" {
-				stores = append(stores, anchor.Git(repository))
-			}
-			if url != "" {
-				stores = append(stores, anchor.Postgres(url))
+			for _, name := range slices.Sorted(maps.Keys(places)) {
+				if at := cmd.Flag(name).Value.String(); at != "" {
+					stores = append(stores, places[name](at))
+				}
 			}
 			if len(stores) == 0 {
 				return console.Usage(errors.New("name a place: --file, --git or --postgres"))
@@ -116,9 +114,9 @@ func anchorCommand(g *global) *cobra.Command {
 			return g.withRecord(cmd.Context(), func(ctx context.Context, record *journal.Journal) error { return g.anchor(ctx, record, stores) })
 		},
 	}
-	cmd.Flags().StringVar(&file, "file", "", "`path` of a file to which a line is added")
-	cmd.Flags().StringVar(&repository, "git", "", "`repository` in which a commit is made")
-	cmd.Flags().StringVar(&url, "postgres", "", "`URL` of a database")
+	cmd.Flags().String("file", "", "`path` of a file to which a line is added")
+	cmd.Flags().String("git", "", "`repository` in which a commit is made")
+	cmd.Flags().String("postgres", "", "`URL` of a database")
 	return cmd
 }
 
@@ -127,16 +125,16 @@ func (g *global) anchor(ctx context.Context, record *journal.Journal, stores []a
 	if err != nil {
 		return err
 	}
-	kept := false
+	var failed []error
 	for _, store := range stores {
-		e := store.Add(ctx, c)
-		kept = kept || e == nil
-		err = errors.Join(err, e)
+		if err := store.Add(ctx, c); err != nil {
+			failed = append(failed, err)
+		}
 	}
-	if kept {
-		err = errors.Join(err, g.Print(c, fmt.Sprintf("%d:%x\n", c.Number, c.Hash)))
+	if len(failed) < len(stores) {
+		failed = append(failed, g.Print(c, fmt.Sprintf("%d:%x\n", c.Number, c.Hash)))
 	}
-	return err
+	return errors.Join(failed...)
 }
 
 func storeCommand(g *global) *cobra.Command {
@@ -147,11 +145,10 @@ func storeCommand(g *global) *cobra.Command {
 }
 
 func (g *global) listStore(ctx context.Context, url string) error {
-	err := store.Prepare(ctx, url)
-	var daemons []store.Daemon
-	if err == nil {
-		daemons, err = store.Daemons(ctx, url, "")
+	if err := store.Prepare(ctx, url); err != nil {
+		return err
 	}
+	daemons, err := store.Daemons(ctx, url, "")
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -168,23 +169,22 @@ func notEmpty(cmd *cobra.Command, args []string) error {
 
 // unknown is the error about a word that is no command below cmd. It names those that may be meant.
 func unknown(cmd *cobra.Command, word string) error {
-	var names []string
 	paths := map[string][]string{}
 	var add func(*cobra.Command)
 	add = func(cmd *cobra.Command) {
 		for _, below := range cmd.Commands() {
 			for _, name := range append([]string{below.Name()}, below.SuggestFor...) {
-				names, paths[name] = append(names, name), append(paths[name], below.CommandPath())
+				paths[name] = append(paths[name], below.CommandPath())
 			}
 			add(below)
 		}
 	}
 	add(cmd)
-	err := fmt.Errorf("unknown command %q for %q", word, cmd.CommandPath())
-	if near := spell.Nearest(word, names); near != "" {
-		return fmt.Errorf("%w (did you mean %s?)", err, strings.Join(paths[near], " or "))
+	near := spell.Nearest(word, slices.Sorted(maps.Keys(paths)))
+	if near == "" {
+		return fmt.Errorf("unknown command %q for %q", word, cmd.CommandPath())
 	}
-	return err
+	return fmt.Errorf("unknown command %q for %q (did you mean %s?)", word, cmd.CommandPath(), strings.Join(paths[near], " or "))
 }
 
 // load loads the configuration for running calls, inspect for deciding on calls.

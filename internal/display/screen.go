@@ -144,7 +144,8 @@ func (s *Screen) csi(b byte) {
 		s.char(b)
 	default:
 		back, erase := redraw(string(s.seq), b, s.column)
-		s.rewrite = s.rewrite || erase || back > 0 && back == s.column
+		toStart := back > 0 && back == s.column
+		s.rewrite = s.rewrite || erase || toStart
 		if b == 'm' && isSGR(s.seq) {
 			s.out = append(append(append(s.out, "\x1b["...), s.seq...), 'm')
 			s.colored = true

@@ -255,9 +255,29 @@ func (c *Command) undescribed(out []begin, words []Word) {
 	if followed || c.spec.inherits("data") || c.setsText() {
 		return
 	}
-	const operand = carried + 1
 	fill(out, operand)
-	literal := len(out) // after --
+	literal := c.flagWords(out, words)
+	for _, run := range c.Runs {
+		if run.At > 0 {
+			fillWith(out[min(run.At-1, len(out)):], inert)
+		}
+	}
+	room := c.spec.room()
+	for i, b := range out {
+		if b == operand {
+			filters := i > literal && filtersTests(words[i-1].Text, words[i].Text)
+			out[i] = ofOperand(room > 0 || filters)
+			room--
+		}
+	}
+}
+
+// operand marks an operand until it is known whether it has a role.
+const operand = carried + 1
+
+// flagWords marks flags and their values. It returns the index of --, or len(out).
+func (c *Command) flagWords(out []begin, words []Word) int {
+	literal := len(out)
 	for _, f := range c.Flags {
 		i := f.At - 1
 		switch {
@@ -274,22 +294,11 @@ func (c *Command) undescribed(out []begin, words []Word) {
 		out[i] = max(out[i], b)
 		fillWith(out[i+1:min(i+1+values, len(out))], b)
 	}
-	for _, run := range c.Runs {
-		if run.At > 0 {
-			fillWith(out[min(run.At-1, len(out)):], inert)
-		}
-	}
-	room := c.spec.room()
-	for i, b := range out {
-		if b != operand {
-			continue
-		}
-		filters := i > literal && filtersTests(words[i-1].Text, words[i].Text)
-		if out[i] = inert; room <= 0 && !filters {
-			out[i] = mayBe
-		}
-		room--
-	}
+	return literal
+}
+
+func ofOperand(described bool) begin {
+	return map[bool]begin{true: inert, false: mayBe}[described]
 }
 
 // filtersTests reports whether a word behind -- is the value of a flag that selects tests by name, with it or behind it.

@@ -123,6 +123,18 @@ func (c *Command) gitConfigured(root *spec) {
 	}
 }
 
+// git adds what only commands of git have.
+func (r *reader) git(c *Command, s *spec) {
+	if !s.root().has("git") {
+		return
+	}
+	c.gitConfigured(s.root())
+	c.aliases()
+	r.configures(c)
+	c.pushed(s, r.argv)
+	c.fetched()
+}
+
 // aliases adds what an alias that git config sets will run, since the script may use it next.
 func (c *Command) aliases() {
 	for i, w := range c.Words {

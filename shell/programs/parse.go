@@ -201,13 +201,7 @@ func (r *reader) at(s *spec, start int, m *memory) Command {
 		}
 	}
 	m.flags, m.words = c.Flags, c.Words
-	if s.root().has("git") {
-		c.gitConfigured(s.root())
-		c.aliases()
-		r.configures(c)
-		c.pushed(s, r.argv)
-		c.fetched()
-	}
+	r.git(c, s)
 	c.Carries, c.spec, c.argv = r.carries(s), s, r.argv
 	if r.nested == spelled {
 		if s.root().special == "find" {

@@ -149,12 +149,7 @@ func (c *Command) links() {
 		begins := f.Dynamic && len(f.Name) > 2 && strings.HasPrefix("--symbolic", f.Name)
 		return begins || f.Name == "-s"
 	})
-	for i := range operands {
-		target := operands[i].Kind == Write && operands[i].Tree
-		if target && c.Covers == CoversWrite && slices.ContainsFunc(c.Flags, func(f Flag) bool { return f.Name == "-s" && f.At == 1 }) {
-			operands[i].Role = Target
-		}
-	}
+	c.markTargets()
 	if !symbolic || c.hasFlag("-r") {
 		return
 	}
@@ -169,6 +164,18 @@ func (c *Command) links() {
 		for _, target := range fromLinks(o.Word, directories) {
 			o.Word = target
 			c.Operands = append(c.Operands, o)
+		}
+	}
+}
+
+func (c *Command) markTargets() {
+	first := slices.ContainsFunc(c.Flags, func(f Flag) bool { return f.Name == "-s" && f.At == 1 })
+	if !first || c.Covers != CoversWrite {
+		return
+	}
+	for i, o := range c.Operands {
+		if o.Kind == Write && o.Tree {
+			c.Operands[i].Role = Target
 		}
 	}
 }
