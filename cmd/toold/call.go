@@ -69,11 +69,8 @@ func (c *callRun) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	printed := !c.JSON && !cmd.Flags().Changed("background") // output is printed live
-	unsaid := args[0] == "bash" && !cmd.Flags().Changed("terminal")
 	c.stdin, _ = cmd.Flags().GetBool("stdin")
-	exact := c.stdin && console.Piped(c.In) // no terminal is
-	if off := exact || printed && !executor.IsTerminal(c.Out); off && unsaid {
+	if args[0] == "bash" && !cmd.Flags().Changed("terminal") && c.exact(cmd) {
 		_ = cmd.Flags().Set("terminal", "off") // it is a string
 	}
 	arguments, err := build(cmd, args[0], args[1:], c.In)
@@ -108,16 +105,19 @@ func (c *callRun) run(cmd *cobra.Command, args []string) error {
 		c.live.Finish()
 	}
 	finished := c.finish(ret)
-	if unused := args[0] == "bash" && !c.stdin; unused && console.Unread(c.In) {
-		c.say("standard input was not used; --stdin sends it to the command")
-	}
 	if problem := c.live.Problem(); problem != nil && ctx.Err() == nil {
 		return console.Exit(console.ExitNotRun, problem)
 	}
 	return finished
 }
 
-// make makes the call and prints its events. When ctx ends, it cancels the call and waits for the return.
+// exact reports whether each byte counts of what comes here or goes from here as it comes; a terminal changes some.
+func (c *callRun) exact(cmd *cobra.Command) bool {
+	printed := !c.JSON && !cmd.Flags().Changed("background") && !executor.IsTerminal(c.Out)
+	return printed || c.stdin && console.Piped(c.In)
+}
+
+// make sends the call and prints its events. When ctx ends, it cancels the call and awaits its return.
 func (c *callRun) make(ctx context.Context, peer *peer, tool string, arguments json.RawMessage) (message.ToolReturn, error) {
 	events := client.Events{
 		Decision: func(d message.PolicyDecision) {
@@ -174,6 +174,9 @@ func (c *callRun) finish(ret message.ToolReturn) error {
 		}
 	} else {
 		c.printResult(ret)
+	}
+	if unused := ret.ToolName == "bash" && !c.stdin; unused && console.Unread(c.In) {
+		c.say("standard input was not used; --stdin sends it to the command")
 	}
 	if code := console.ExitCode(ret); code != 0 {
 		return console.Exit(code, nil)
