@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"maps"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -169,18 +168,18 @@ func notEmpty(cmd *cobra.Command, args []string) error {
 
 // unknown is the error about a word that is no command below cmd. It names those that may be meant.
 func unknown(cmd *cobra.Command, word string) error {
-	paths := map[string][]string{}
+	names, paths := []string{}, map[string][]string{}
 	var add func(*cobra.Command)
 	add = func(cmd *cobra.Command) {
 		for _, below := range cmd.Commands() {
 			for _, name := range append([]string{below.Name()}, below.SuggestFor...) {
-				paths[name] = append(paths[name], below.CommandPath())
+				names, paths[name] = append(names, name), append(paths[name], below.CommandPath())
 			}
 			add(below)
 		}
 	}
 	add(cmd)
-	near := spell.Nearest(word, slices.Sorted(maps.Keys(paths)))
+	near := spell.Nearest(word, names)
 	if near == "" {
 		return fmt.Errorf("unknown command %q for %q", word, cmd.CommandPath())
 	}
