@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/toold/toold/policy"
@@ -33,6 +34,8 @@ func TestTheTargetOfALinkIsWrittenThroughTheLink(t *testing.T) {
 		"ln -s q p; ln -s /etc/passwd q; echo x > p", "ln -s . q; ln -s /etc/passwd p; echo x > q/p", "mkdir d; ln -s /etc/passwd d/p; cp -r template/. d", "ln -s /etc/passwd P; echo x > p", "ln -s /etc/passwd p; echo x > $PWD/./p", "ln -s /etc/passwd p; echo x > /proc/self/cwd/p",
 		"f() { echo x > p; }; ln -s /etc/passwd p; f", "trap 'echo x > p' EXIT; ln -s /etc/passwd p", "bash -c 'ln -s /etc/passwd p'; echo x > p", "ln -s /etc/passwd p; bash -c 'echo x > p'", "ln -s /etc/passwd p; x=p; echo x > $x",
 		"ln -s src s; echo x > s/main.go", "ln -s src s; sed -i s/a/b/ s/main.go", "ln -s src/main.go m; cp a.txt m",
+		// What is not followed may write through any link.
+		strings.Repeat("ln -s a.txt b; ", 70) + "ln -s src/main.go p; echo x > p", "ln -s src/main.go p; " + strings.Repeat("true; ", 4000) + "echo x > p", "ln -s src/main.go p; echo \"$(cat n)\" | bash",
 		// These may be hard links.
 		"ln /etc/hosts h", "ln src/main.go h", "ln -S -s src/main.go h", "ln src/main.go -s h", "ln $x src/main.go h",
 	} {

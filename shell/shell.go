@@ -78,6 +78,7 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 		if r := recover(); r != nil {
 			w.suspects = 0
 			w.opaque(fmt.Sprintf("its analysis failed (%v)", r), "")
+			w.throughLinksMade()
 			effects = w.found
 		}
 	}()
@@ -90,16 +91,20 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 	}
 	w.script(script, s)
 	w.runTraps(s)
-	for _, e := range w.linked.Written() {
-		w.add(e)
-	}
 	if w.steps <= 0 {
 		w.exhausted()
 	}
+	w.throughLinksMade()
 	if len(w.found) == 0 {
 		w.add(policy.Effect{Kind: policy.Exec, Argv: w.idle(), Dirs: s.dirs, Source: script})
 	}
 	return w.found
+}
+
+func (w *walker) throughLinksMade() {
+	for _, e := range w.linked.Written() {
+		w.add(e)
+	}
 }
 
 type walker struct {

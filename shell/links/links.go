@@ -37,6 +37,8 @@ func (s *Set) Begin(o programs.Operand, making bool) { s.operand, s.making = o, 
 func (s *Set) Take(e policy.Effect) bool {
 	link := s.operand.Link && !strings.HasSuffix(s.operand.Word.Text, "/")
 	switch {
+	case e.Kind == policy.Opaque: // it may write through any link
+		s.writes = append(s.writes, write{possible: true})
 	case e.Kind != policy.Write:
 	case e.Unknown:
 		s.writes = append(s.writes, write{possible: true})
