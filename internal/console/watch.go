@@ -131,7 +131,9 @@ func (w *watcher) reconcile(list []message.ApprovalRequest) {
 		}
 	}
 	for id := range w.unconfirmed {
-		w.closeRequest(message.ApprovalResolved{MessageType: "approval_resolved", ID: id, Reason: "it waits no longer"})
+		if !w.resolvedIDs[id] {
+			w.closeRequest(message.ApprovalResolved{MessageType: "approval_resolved", ID: id, Reason: "it waits no longer"})
+		}
 	}
 }
 
@@ -150,16 +152,18 @@ func (w *watcher) showRequest(r message.ApprovalRequest) {
 	w.Print(r, fmt.Sprintf("[%d] %s  %s", number, r.ID, describe.Asked(r)))
 }
 
-// showResolution shows the answer to a question. The caller holds mu.
+// showResolution shows the answer to a question once. The caller holds mu.
 func (w *watcher) showResolution(r message.ApprovalResolved) {
-	w.resolvedIDs[r.ID] = true
-	w.closeRequest(r)
+	if !w.resolvedIDs[r.ID] {
+		w.resolvedIDs[r.ID] = true
+		w.closeRequest(r)
+	}
 }
 
-// closeRequest shows why a question can no longer be answered. The caller holds mu.
+// closeRequest shows why a question that was shown can no longer be answered. The caller holds mu.
 func (w *watcher) closeRequest(r message.ApprovalResolved) {
-	number := w.numbers[r.ID]
-	if w.pending[number].ID == "" {
+	number, shown := w.numbers[r.ID]
+	if !shown {
 		return
 	}
 	delete(w.pending, number)
@@ -212,10 +216,7 @@ func (w *watcher) handleAnswer(ctx context.Context, line string) {
 	}
 	d, err := w.parseAnswer(line)
 	if err == nil {
-		w.mu.Lock()
-		c := w.client
-		w.mu.Unlock()
-		_, err = c.Decide(ctx, d)
+		err = w.decide(ctx, d)
 	}
 	if refused, ok := errors.AsType[*message.Error](err); ok {
 		err = errors.New(refused.Message)
@@ -225,6 +226,22 @@ func (w *watcher) handleAnswer(ctx context.Context, line string) {
 	if err != nil {
 		_ = Show(w.Err, "toold: "+display.Short(err.Error())+"\n")
 	}
+}
+
+// decide sends a decision and shows what it became: the connection may be too new to have the event of it.
+func (w *watcher) decide(ctx context.Context, d client.Decision) error {
+	w.mu.Lock()
+	c := w.client
+	w.mu.Unlock()
+	resolved, err := c.Decide(ctx, d)
+	if err != nil {
+		return err
+	}
+	resolved.RequestID = ""
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.showResolution(resolved)
+	return nil
 }
 
 // parseAnswer parses a line. Only a clear yes that names an open question approves, since another question may appear

@@ -132,6 +132,29 @@ func TestAQuestionThatIsAskedAgainKeepsItsNumber(t *testing.T) {
 	}
 }
 
+// An answer may arrive after the list of what waits that a new connection begins with, and twice: as the event and as the
+// response to the decision.
+func TestTheAnswerToAQuestionIsShownOnce(t *testing.T) {
+	t.Parallel()
+	out := must.Get(os.Create(filepath.Join(t.TempDir(), "out")))(t)
+	defer out.Close()
+	w := &watcher{
+		Console: Console{Out: out},
+		pending: map[int]message.ApprovalRequest{}, numbers: map[string]int{}, resolvedIDs: map[string]bool{},
+	}
+	w.showRequest(message.ApprovalRequest{ID: "approval-a"})
+	w.unconfirmed = map[string]bool{"approval-a": true}
+	w.reconcile(nil)
+	answer := message.ApprovalResolved{ID: "approval-a", By: "ann", Reason: "it is late"}
+	w.showResolution(answer)
+	w.showResolution(answer)
+	w.showResolution(message.ApprovalResolved{ID: "approval-never-shown", By: "ann"})
+	shown, err := os.ReadFile(out.Name())
+	if n := strings.Count(string(shown), "denied by ann"); err != nil || n != 1 {
+		t.Errorf("%d answers were shown (%v), want 1:\n%s", n, err, shown)
+	}
+}
+
 func TestOfALineThatIsRedrawnTheLastStateIsShownBehindItsLabel(t *testing.T) {
 	t.Parallel()
 	c := (&callScreen{}).add(callKey{id: "call_1"})
