@@ -104,7 +104,7 @@ func programs(t testing.TB, bin string) {
 	if runtime.GOARCH == "amd64" {
 		content = elf(canary)
 	}
-	must.Do(t, os.WriteFile(bin+"/canary", content, 0o755))
+	must.Program(t, bin+"/canary", content)
 	for _, name := range []string{"p", "q", "r", "o", "evil", "npm", "helm", "cargo", "pip", "go", "gh"} {
 		must.Do(t, os.Symlink("canary", filepath.Join(bin, name)))
 	}

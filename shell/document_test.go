@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/toold/toold/internal/must"
@@ -35,7 +34,7 @@ func TestNothingHidesBehindADocument(t *testing.T) {
 	ws, _ := must.Workspace(t)
 	a := newAnalyser(ws)
 	bin := t.TempDir()
-	makeProgram(t, filepath.Join(bin, "evil"), "#!/bin/bash\n: >\"$RAN\"\n")
+	must.Program(t, filepath.Join(bin, "evil"), []byte("#!/bin/bash\n: >\"$RAN\"\n"))
 	seen, hidden := 0, 0
 	for _, before := range []string{"", "'\n", "\"\n", "echo '\n", "echo \\\n", "# \\\n", "cat <<A\n", "cat() { bash; }\n", "function cat if true; then bash; fi\n", "for i in 1 2; do\n", "set -e\n", "cd . &&\n", "cat > g <<'A'\nA\n"} {
 		for _, document := range []string{"cat > f <<'EOF'", "cat <<\"EOF\" >> f", "cat > f <<EOF", "cat > f <<-'EOF'", "cat > f <<'EOF' ", "cd . && cat > f <<'EOF'", "cat > f <<'EOF' \\", "xargs cat > f <<'EOF'", "cat <<'EOF' | bash"} {
@@ -73,15 +72,4 @@ func runs(t *testing.T, bin, script string) bool {
 	_ = bash.Run() // most are wrong somewhere
 	_, err := os.Stat(filepath.Join(dir, "ran"))
 	return err == nil
-}
-
-// makeProgram keeps forked processes from inheriting the file open for writing (ETXTBSY).
-func makeProgram(t *testing.T, path, text string) {
-	t.Helper()
-	syscall.ForkLock.RLock()
-	err := os.WriteFile(path, []byte(text), 0o755)
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

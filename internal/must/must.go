@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,6 +38,16 @@ func Get[T any, E failure](v T, err E) func(testing.TB) T {
 		Do(t, err)
 		return v
 	}
+}
+
+// Program writes a program. A process that another goroutine starts meanwhile does not inherit the open file, so that the
+// program can be started at once (ETXTBSY, golang.org/issue/22315).
+func Program(t testing.TB, path string, content []byte) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(path, content, 0o755)
+	syscall.ForkLock.RUnlock()
+	Do(t, err, os.Chmod(path, 0o755))
 }
 
 // Seeds returns the number of random cases for a test: few, or TOOLD_SEEDS times as many for .ci/nightly.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // The group of a file is given up only where nobody gains by that, and nobody loses more than writing.
@@ -42,9 +44,7 @@ func TestAFileWhoseGroupCannotBeKeptIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := filepath.Join(dir, "test")
-	if err := copyTest(program); err != nil {
-		t.Fatal(err)
-	}
+	must.Program(t, program, must.Get(os.ReadFile("/proc/self/exe"))(t))
 	cmd := exec.Command(program, "-test.run=^TestAFileWhoseGroupCannotBeKeptIsReplaced$", "-test.v")
 	cmd.Env, cmd.Dir = append(os.Environ(), "GROUP_TEST_DIR="+dir), dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: id, Gid: id}}
@@ -57,18 +57,6 @@ func TestAFileWhoseGroupCannotBeKeptIsReplaced(t *testing.T) {
 			t.Errorf("want %q in %s", got, out)
 		}
 	}
-}
-
-// copyTest makes a copy of this program, which others can run.
-func copyTest(to string) error {
-	data, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(to, data, 0o755); err != nil {
-		return err
-	}
-	return os.Chmod(to, 0o755)
 }
 
 func replaceAll(t *testing.T, dir string) {
