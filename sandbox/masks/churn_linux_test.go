@@ -82,3 +82,24 @@ func TestWhatARuleIsAboutIsMaskedHoweverDirectoriesMove(t *testing.T) {
 		})
 	}
 }
+
+// While the new parent of a directory is read, it takes the name of the old one.
+func TestADirectoryWhoseOldPathStillLeadsToItIsWatched(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, policy.File{Paths: []policy.Rule{rule("dotenv", policy.Ask, nil, "${workspace}/**/.env")}}, "old/sub/a")
+	path := func(name string) string { return filepath.Join(p.ws, name) }
+	for i := range 1000 {
+		must.Do(t, p.Use(t.Context(), p.policy))
+		must.Do(t, os.Mkdir(path("new"), 0o700))
+		must.Do(t, os.Rename(path("old/sub"), path("new/sub")))
+		for range i % 100 { // about as long as the watcher needs to find it
+			_ = os.Chmod(path("new/sub"), 0o700)
+		}
+		must.Do(t, unix.Renameat2(unix.AT_FDCWD, path("new"), unix.AT_FDCWD, path("old"), unix.RENAME_EXCHANGE))
+		must.Do(t, p.Use(t.Context(), p.policy))
+		must.Do(t, os.WriteFile(path("old/sub/.env"), nil, 0o600))
+		p.equal(p.masked(p.policy), "old/sub/.env")
+		must.Do(t, os.Remove(path("old/sub/.env")))
+		must.Do(t, os.Remove(path("new")))
+	}
+}

@@ -298,19 +298,26 @@ func (w *Watcher) hasMoved(f, parent *directory, in nofollow.Info) bool {
 	return !w.isThere(f)
 }
 
-// isThere reports whether a directory is still at its known path. A directory below a lost one is not, although
-// another may have its path.
+// isThere reports whether a directory is still in its known parent, and so are the directories above it. Its path may
+// lead to it although it is not, for example after two parents were exchanged.
 func (w *Watcher) isThere(f *directory) bool {
-	for above := f; above != nil; above = above.parent {
-		if above.lost {
-			return false
-		}
-	}
-	fd, err := w.openDirectory(f)
+	fd, err := w.openStepwise(f)
 	if err == nil {
 		unix.Close(fd)
 	}
 	return err == nil
+}
+
+func (w *Watcher) openStepwise(f *directory) (int, error) {
+	if f.parent == nil {
+		return w.openDirectory(f)
+	}
+	parent, err := w.openStepwise(f.parent)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(parent)
+	return w.openBy(f, func() (int, error) { return nofollow.OpenAt(parent, f.name, unix.O_PATH|unix.O_DIRECTORY) })
 }
 
 func (w *Watcher) vanished(f *directory, name string) {
