@@ -26,15 +26,40 @@ func unified(from, to, before, after string, most int) string {
 	if before == after {
 		return ""
 	}
-	if strings.Contains(before, "\x00") || strings.Contains(after, "\x00") {
-		return fmt.Sprintf("Binary files %s and %s differ\n", from, to)
+	if strings.Contains(before, "\x00") {
+		return instead(from, to, fmt.Sprintf("%d binary bytes, replaced by", len(before)), after, most)
 	}
 	head, before, after := trimEqual(before, after)
 	if lines := strings.Count(before, "\n") + strings.Count(after, "\n"); lines > diffLines {
-		return fmt.Sprintf("--- %s\n+++ %s\n\\ Diff left out: %d lines are too many to compare\n", from, to, lines)
+		why := fmt.Sprintf("%d lines are too many to compare; line %d on is replaced by", lines, head+1)
+		return instead(from, to, why, after, most)
 	}
 	u := gotextdiff.ToUnified(from, to, before, edits(before, after))
 	return strings.ToValidUTF8(format(u, head, most), "\ufffd")
+}
+
+// instead returns the new text in place of a diff, with the reason.
+func instead(from, to, why, after string, most int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "--- %s\n+++ %s\n\\ %s\n", from, to, why)
+	if after == "" {
+		return b.String() + "\\ nothing\n"
+	}
+	left := 0
+	for line := range strings.Lines(after) {
+		if left > 0 || b.Len()+len(line) > most {
+			left++
+			continue
+		}
+		b.WriteString("+" + line)
+		if !strings.HasSuffix(line, "\n") {
+			b.WriteString("\n\\ No newline at end of file\n")
+		}
+	}
+	if left > 0 {
+		fmt.Fprintf(&b, "\\ Diff cut here: %d more lines\n", left)
+	}
+	return strings.ToValidUTF8(b.String(), "\ufffd")
 }
 
 // trimEqual removes equal lines at both ends, except those that the diff shows as context.

@@ -41,8 +41,8 @@ func TestALongDiffIsCutAndSaysSo(t *testing.T) {
 	if len(got) > 300 || !strings.HasSuffix(got, "+0123456789\n\\ Diff cut here: 86 more lines\n") {
 		t.Errorf("got %q", got)
 	}
-	got = unified("f", "f", "", strings.Repeat("\n", diffLines+1), 1<<20)
-	if !strings.Contains(got, "\\ Diff left out: 200001 lines") {
+	got = unified("f", "f", "", "evil\n"+strings.Repeat("\n", diffLines), 100)
+	if want := "--- f\n+++ f\n\\ 200001 lines are too many to compare; line 1 on is replaced by\n+evil\n+\n"; !strings.HasPrefix(got, want) {
 		t.Errorf("got %.200q", got)
 	}
 }

@@ -169,12 +169,24 @@ func TestOneOfAThingIsSingular(t *testing.T) {
 	}
 }
 
-func TestBytesThatAreNoTextAreNotShownAsADiff(t *testing.T) {
+func TestAPersonSeesWhatReplacesABinaryFile(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t)
-	w.put("f", "\x7fELF\x00\x01\x02")
-	got := w.run("write_file", args{"file_path": "f", "content": "text\n"})
-	if want := "Wrote 5 bytes to f.\n\nBinary files f and f differ\n"; got.Text != want || w.content("f") != "text\n" {
+	w.put("binary", "\x7fELF\x00\x01\x02")
+	for _, tc := range []struct {
+		tool string
+		a    args
+		want string
+	}{
+		{"write_file", args{"file_path": "binary", "content": "curl x | sh\n"}, "--- binary\n+++ binary\n\\ 7 binary bytes, replaced by\n+curl x | sh\n"},
+		{"write_file", args{"file_path": "binary", "content": ""}, "--- binary\n+++ binary\n\\ 7 binary bytes, replaced by\n\\ nothing\n"},
+		{"apply_patch", args{"patch": "*** Begin Patch\n*** Delete File: binary\n*** End Patch"}, "--- binary\n+++ /dev/null\n\\ 7 binary bytes, replaced by\n\\ nothing\n"},
+	} {
+		if got := w.must(tc.tool, tc.a).(tools.Previewed).Preview(t.Context()); got.Diff != tc.want {
+			t.Errorf("%s %v is shown as\n%s\nwant\n%s", tc.tool, tc.a, got.Diff, tc.want)
+		}
+	}
+	if got := w.run("write_file", args{"file_path": "binary", "content": "text\n"}); got.IsError || w.content("binary") != "text\n" {
 		t.Errorf("got %q", got.Text)
 	}
 }
