@@ -51,7 +51,7 @@ var layers = []row{
 	{"internal/race", nil, nil},
 	{"internal/rerun", nil, nil},
 	{"internal/redact", nil, nil},
-	{"message", []string{"internal/spell", "internal/strict"}, []string{"jsonschema-go"}},
+	{"message", []string{"internal/display", "internal/spell", "internal/strict"}, []string{"jsonschema-go"}},
 	{"shell/programs", []string{"internal/spell"}, nil},
 	{"policy", []string{"internal/redact", "shell/programs"}, []string{"shlex", "doublestar"}},
 	{"sandbox/internal/nofollow", nil, []string{"x/sys"}},

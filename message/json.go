@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/strict"
 )
 
@@ -237,9 +237,9 @@ func (b *binding) bindString(path string, raw json.RawMessage, v reflect.Value, 
 	v.SetString(s)
 }
 
-// IsID reports whether s may be an identifier, or is empty.
+// IsID reports whether s may be an identifier, or is empty. A person sees every character of it.
 func IsID(s string) bool {
-	return len(s) <= MaxID && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+	return len(s) <= MaxID && strings.IndexFunc(s, display.IsUnseen) < 0
 }
 
 func (b *binding) bindBool(path string, raw json.RawMessage, v reflect.Value) {

@@ -18,7 +18,7 @@ func Visible(text string) string {
 			b.WriteRune(r)
 		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\ufffd"):
 			fmt.Fprintf(&b, `\x%02x`, text[i])
-		case isUnprintable(r):
+		case IsUnseen(r):
 			fmt.Fprintf(&b, `\u{%04x}`, r)
 		default:
 			b.WriteRune(r)
@@ -87,7 +87,7 @@ func JSON(text string) string {
 	for _, r := range text {
 		plain := r == '\n' || r == '\t' || r == utf8.RuneError
 		switch {
-		case plain || !isUnprintable(r):
+		case plain || !IsUnseen(r):
 			b.WriteRune(r)
 		case r > 0xffff:
 			high, low := utf16.EncodeRune(r)
@@ -99,8 +99,10 @@ func JSON(text string) string {
 	return b.String()
 }
 
-func isUnprintable(r rune) bool {
-	return !unicode.IsPrint(r) || unicode.Is(unicode.Variation_Selector, r) || strings.ContainsRune(emptyLetters, r)
+// IsUnseen reports whether a person cannot see r, or may take it for a space.
+func IsUnseen(r rune) bool {
+	return !unicode.IsPrint(r) || unicode.Is(unicode.Variation_Selector, r) || strings.ContainsRune(blanks, r)
 }
 
-const emptyLetters = "\u034f\u115f\u1160\u3164\uffa0\u2800"
+// blanks lists the characters without ink that unicode.IsPrint accepts.
+const blanks = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\U00013441\U00013442\U00016fe4\U0001d159"

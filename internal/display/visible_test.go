@@ -12,11 +12,12 @@ import (
 func TestVisibleHidesNothingFromThePersonWhoDecides(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		"echo é 日本 😀\n\tx":       "echo é 日本 😀\n\tx",
-		"rm\x1b[2K -rf\r":        `rm\u{001b}[2K -rf\u{000d}`,
-		"a\u202eb\u200bc\u00a0d": `a\u{202e}b\u{200b}c\u{00a0}d`,
-		"a\ufe0fb\u3164c\u2800":  `a\u{fe0f}b\u{3164}c\u{2800}`,
-		"\xff\ufffd\x00":         `\xff` + "\ufffd" + `\u{0000}`,
+		"echo é 日本 😀\n\tx":                                     "echo é 日本 😀\n\tx",
+		"rm\x1b[2K -rf\r":                                      `rm\u{001b}[2K -rf\u{000d}`,
+		"a\u202eb\u200bc\u00a0d":                               `a\u{202e}b\u{200b}c\u{00a0}d`,
+		"a\ufe0fb\u3164c\u2800":                                `a\u{fe0f}b\u{3164}c\u{2800}`,
+		"\u034f\u115f\u1160\u17b4\u17b5\u180e\uffa0\U0001d159": `\u{034f}\u{115f}\u{1160}\u{17b4}\u{17b5}\u{180e}\u{ffa0}\u{1d159}`,
+		"\xff\ufffd\x00":                                       `\xff` + "\ufffd" + `\u{0000}`,
 	} {
 		if got := Visible(in); got != want {
 			t.Errorf("Visible(%q) = %q, want %q", in, got, want)

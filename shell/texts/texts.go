@@ -79,7 +79,7 @@ func oddCharacter(r rune) string {
 	return ""
 }
 
-const blankLetters = "\u034f\u115f\u1160\u3164\uffa0\u2800"
+const blankLetters = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\U00013441\U00013442\U00016fe4\U0001d159"
 
 // oddContinuation matches line continuations in comments and inside words.
 var (
