@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,29 +82,31 @@ func askedKeys(p *policy.Policy, c *Call, effects []policy.Effect) (keys []strin
 		case d.Action != policy.Ask || d.Always:
 			return nil, false
 		}
-		key, err := keyOfEffect(c, e)
-		if err != nil {
-			return nil, false
-		}
-		keys = append(keys, key)
+		keys = append(keys, keyOfEffect(c, e))
 	}
 	return keys, len(keys) > 0
 }
 
-// keyOfEffect returns the same key for equal effects. Effects that do not show all they do, such as writes and opaque
-// ones, get a key that only the same call has.
-func keyOfEffect(c *Call, e policy.Effect) (string, error) {
+// input has the characters by which a script gives a program more than its words: input, variables and functions.
+// JSON may write them with a backslash.
+const input = "<|=(`$\\"
+
+// keyOfEffect returns the same key for effects that are equal in every byte. Effects that do not show all they do, such
+// as writes and opaque ones, get a key that only the same call has.
+func keyOfEffect(c *Call, e policy.Effect) string {
 	e.Source = ""
-	text, err := json.Marshal(e)
-	unseen := e.Kind == policy.Opaque || e.Kind == policy.Write || e.Kind == policy.Env
+	text := fmt.Appendf(nil, "%#v", e) // JSON would replace bytes that are not UTF-8
+	unseen := slices.Contains([]policy.Kind{policy.Opaque, policy.Write, policy.Env}, e.Kind)
+	fed := e.Kind == policy.Exec && bytes.ContainsAny(c.asked.Arguments, input)
 	dynamic := slices.ContainsFunc(e.Argv, func(w policy.Word) bool { return w.Dynamic })
-	if unseen || e.Unknown || dynamic {
+	vague := e.Unknown || dynamic
+	if unseen || fed || vague {
 		text = fmt.Appendf(text, " in %s %q", c.hash, c.dir)
 	}
 	if c.elsewhere { // an approval for the sandbox does not apply without it
 		text = append(text, " elsewhere"...)
 	}
-	return c.workspace.opt.Root + "\x00" + string(text), err
+	return c.workspace.opt.Root + "\x00" + string(text)
 }
 
 func (d *Dispatcher) remembered(q question) *message.Decision {

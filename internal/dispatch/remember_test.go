@@ -76,6 +76,42 @@ func TestAnAnswerForAConversationIsAboutOneContent(t *testing.T) {
 	}
 }
 
+// A yes to a command is about its input too, which no effect names, and about every byte of a name.
+func TestAnAnswerForAConversationIsAboutWhatWasShown(t *testing.T) {
+	t.Parallel()
+	ssh := policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: "ssh"}, {Text: "h"}}}
+	for name, tc := range map[string]struct {
+		one, other           policy.Effect
+		arguments, otherwise string
+		asked                int
+	}{
+		"a command in another script": {ssh, ssh, `{"command": "ssh h"}`, `{"command": "ls && ssh h"}`, 1},
+		"other input":                 {ssh, ssh, `{"command": "ssh h <<< date"}`, `{"command": "ssh h <<< reboot"}`, 2},
+		"input where was none":        {ssh, ssh, `{"command": "ssh h"}`, `{"command": "echo reboot \u007c ssh h"}`, 2},
+		"another environment":         {ssh, ssh, `{"command": "ssh h"}`, `{"command": "SSH_AUTH_SOCK=x ssh h"}`, 2},
+		"another name that JSON writes alike": {
+			policy.Effect{Kind: policy.Read, Path: "/nowhere/x", Canonical: "/nowhere/\xff"},
+			policy.Effect{Kind: policy.Read, Path: "/nowhere/x", Canonical: "/nowhere/\xfe"},
+			`{}`, `{}`, 2,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, policy.Ask, &probe{})
+			defer b.stop(t)
+			b.SetPolicy(compiled(t, policy.File{Name: "user", Defaults: policy.Defaults{Bash: policy.Ask, Read: policy.Ask}}))
+			asked := willing(t, b)
+			b.tool.does = tc.one
+			b.call(t, "call_1", tc.arguments)
+			b.tool.does = tc.other
+			b.call(t, "call_2", tc.otherwise)
+			if len(*asked) != tc.asked {
+				t.Errorf("asked %d times, want %d", len(*asked), tc.asked)
+			}
+		})
+	}
+}
+
 // A yes to a call that also looks at the attributes of a file does not open the file to its programs.
 func TestAnApprovalDoesNotOpenWhatIsOnlyLookedAt(t *testing.T) {
 	t.Parallel()
