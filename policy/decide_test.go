@@ -193,6 +193,7 @@ func TestHosts(t *testing.T) {
 		{"api.example.org", "", 443, Ask},
 		{"api.example.org", "https", 8443, Ask},
 		{"api.example.org", "https", 0, Ask},
+		{"api.example.org", "http\u017f", 443, Ask},
 		{"", "https", 443, Ask},
 		{"169.254.169.254", "http", 80, Deny},
 		{"169.254.169.254", "", 0, Deny},
@@ -227,7 +228,7 @@ func TestAHostInARuleIsOneInAnySpelling(t *testing.T) {
 		}
 	}
 	// No effect has such a host, so the rule could never match.
-	for _, host := range []string{"0x7f.1", "127.1", "2130706433", "example.com:80", "[::1]:80", "u@example.com", "bücher.example", "https://example.com", "[example.com]", "fe80::1%eth0", "*.", "*.127.0.0.1:80"} {
+	for _, host := range []string{"0x7f.1", "127.1", "2130706433", "example.com:80", "[::1]:80", "u@example.com", "bücher.example", "\u212a.example", "*.\u017f.example", "https://example.com", "[example.com]", "fe80::1%eth0", "*.", "*.127.0.0.1:80"} {
 		_, err := Compile(Options{Workspace: "/w"}, File{Name: "p.yaml", Net: []Rule{{ID: "no", Action: Deny, Hosts: []string{host}}}})
 		if err == nil {
 			t.Errorf("a rule for %q, which matches nothing, compiles", host)

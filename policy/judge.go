@@ -153,8 +153,9 @@ func hostIn(hosts []string, host string) bool {
 	})
 }
 
-// listed reports whether a list contains a value, or is empty.
+// listed reports whether a list contains a value, in any case of ASCII, or is empty.
 func listed(list []string, value string, forDeny bool) bool {
 	unknown := forDeny && value == ""
-	return unknown || len(list) == 0 || slices.ContainsFunc(list, func(v string) bool { return strings.EqualFold(v, value) })
+	same := func(v string) bool { return len(v) == len(value) && strings.EqualFold(v, value) }
+	return unknown || len(list) == 0 || slices.ContainsFunc(list, same)
 }

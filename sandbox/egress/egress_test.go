@@ -26,7 +26,7 @@ func TestNamesAreOneFormOnly(t *testing.T) {
 	}
 	for _, text := range []string{
 		"", ".", "example.org.", "a..b", ".a", "-a.example", "a-.example", "a b", "a\x00.example", "evil.example\x00.good.example",
-		"bücher.example", "a/b", "a:80", "127.0.0.1", "127.1", "0x7f.1", "2130706433", "[::1]", "::1", "1.2.3.4.5", "a.0x10",
+		"bücher.example", "\u212a.example", "\u017f.example", "a/b", "a:80", "127.0.0.1", "127.1", "0x7f.1", "2130706433", "[::1]", "::1", "1.2.3.4.5", "a.0x10",
 		strings.Repeat("a", 64) + ".example", strings.Repeat("a.", 127) + "aa", "user@host", "a%b", "*.example",
 	} {
 		if got, err := ParseName(text); err == nil {

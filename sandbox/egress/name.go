@@ -17,7 +17,6 @@ func ParseName(s string) (string, error) {
 	if s == "" || len(s) > 253 {
 		return "", errName
 	}
-	s = strings.ToLower(s)
 	label := ""
 	for label = range strings.SplitSeq(s, ".") {
 		if !isLabel(label) {
@@ -28,14 +27,16 @@ func ParseName(s string) (string, error) {
 	if _, err := strconv.ParseUint(label, 0, 64); err == nil || label[0] >= '0' && label[0] <= '9' {
 		return "", errName
 	}
-	return s, nil
+	return strings.ToLower(s), nil
 }
+
+const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 func isLabel(s string) bool {
 	if s == "" || len(s) > 63 || strings.Trim(s, "-") != s {
 		return false
 	}
-	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
+	return strings.Trim(s, letters+"0123456789-_") == ""
 }
 
 // Pattern is an entry in a list of hosts.

@@ -281,17 +281,17 @@ func hostOfURL(text string) (string, int) {
 var plainUser = regexp.MustCompile(`^[^:]*://[\w.~%+=!*,:-]*@[^@?#/]*(?:/|$)`)
 
 // plainHost does not match numeric notations such as 0x7f.1 and 2130706433.
-var plainHost = regexp.MustCompile(`^(?:[a-z0-9_-]*\.)*[a-z_-][a-z0-9_-]*$`)
+var plainHost = regexp.MustCompile(`^(?:[A-Za-z0-9_-]*\.)*[A-Za-z_-][A-Za-z0-9_-]*$`)
 
 // CleanHost normalises a host. It returns "" for notations that programs may read differently.
 func CleanHost(host string) string {
-	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	host = strings.TrimSuffix(host, ".")
 	inner, _ := strings.CutPrefix(host, "[")
 	if ip := net.ParseIP(strings.TrimSuffix(inner, "]")); ip != nil {
 		return ip.String()
 	}
-	if !plainHost.MatchString(host) {
+	if !plainHost.MatchString(host) { // before it is folded: K (U+212A) becomes k
 		return ""
 	}
-	return host
+	return strings.ToLower(host)
 }
