@@ -58,6 +58,8 @@ type Options struct {
 	// Follow reloads policy files that change, and all of them on a signal from Reload.
 	Follow bool
 	Reload <-chan os.Signal
+	// Withdraw is called before the daemon stops listening, perhaps twice; nil = nothing.
+	Withdraw func() error
 }
 
 // Daemon is an open daemon.
@@ -217,11 +219,22 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	defer cancel()
 	err = errors.Join(err, d.calls.Shutdown(limit))
 	d.mcp.Close(limit)
+	d.withdraw()
 	return errors.Join(err, d.server.Shutdown(limit))
+}
+
+func (d *Daemon) withdraw() {
+	if d.Withdraw == nil {
+		return
+	}
+	if err := d.Withdraw(); err != nil {
+		d.Log.Error("clients may still send their tokens to this address after it is closed", zap.Error(err))
+	}
 }
 
 // Close closes what is open.
 func (d *Daemon) Close() {
+	d.withdraw()
 	if d.codex != nil {
 		d.codex.Close()
 	}

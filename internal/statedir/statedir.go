@@ -4,7 +4,8 @@
 // releases when a process ends and which work across containers. The daemon that serves the directory locks byte 0.
 // Each process that records calls locks another byte, which depends on its name (Hold).
 //
-// "daemon.json" contains the addresses of the daemon. It is valid only while byte 0 is locked.
+// "daemon.json" contains the addresses of the daemon. It exists only while the daemon listens there, since clients send
+// their tokens to these addresses, and is valid only while byte 0 is locked.
 package statedir
 
 import (
@@ -46,7 +47,7 @@ type ServedError struct {
 
 func (e *ServedError) Error() string {
 	if e.Daemon == (Daemon{}) {
-		return fmt.Sprintf("cannot serve the state directory %s: another toold, which is starting, has locked it", e.Dir)
+		return fmt.Sprintf("cannot serve the state directory %s: another toold, which is starting or ending, has locked it", e.Dir)
 	}
 	return fmt.Sprintf("cannot serve the state directory %s: another toold (pid %d) serves it at %s; use that one, or choose another directory with --state-dir", e.Dir, e.Daemon.PID, e.Daemon.URL)
 }
@@ -72,7 +73,11 @@ func Serve(dir string) (*Lock, error) {
 		served.Daemon, _ = read(dir) // optional in the message
 		return nil, errors.Join(served, f.Close())
 	}
-	return &Lock{dir, f}, nil
+	l := &Lock{dir, f}
+	if err := l.Withdraw(); err != nil { // a killed daemon left it
+		return nil, errors.Join(err, f.Close())
+	}
+	return l, nil
 }
 
 // Publish writes daemon.json.
@@ -106,16 +111,22 @@ func Replace(path string, text []byte, mode fs.FileMode) error {
 	return os.Rename(f.Name(), path)
 }
 
+// Withdraw removes daemon.json. It must be called before the daemon stops listening: another program may take the
+// address then.
+func (l *Lock) Withdraw() error {
+	err := os.Remove(filepath.Join(l.dir, daemonName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // Close removes daemon.json and releases the right. A nil Lock does nothing.
 func (l *Lock) Close() error {
 	if l == nil {
 		return nil
 	}
-	err := os.Remove(filepath.Join(l.dir, daemonName))
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return errors.Join(err, l.file.Close())
+	return errors.Join(l.Withdraw(), l.file.Close())
 }
 
 // Head returns the directory, next to a state directory, that records the end of its journal.

@@ -78,6 +78,9 @@ func TestOneDaemonServesADirectory(t *testing.T) {
 		t.Errorf("a killed daemon is running: %+v, %v", d, err)
 	}
 	l := must.Get(statedir.Serve(dir))(t)
+	if d, ok, err := statedir.Running(dir); ok || err != nil {
+		t.Errorf("before the next daemon listens, clients send their tokens to the address of the killed one: %+v, %v", d, err)
+	}
 	if err := l.Publish(statedir.Daemon{PID: 1}); err != nil {
 		t.Error(err)
 	}
