@@ -72,9 +72,9 @@ var layers = []row{
 	{"internal/approval", nil, nil},
 	{"internal/statedir", nil, []string{"x/sys"}},
 	{"internal/service", []string{"internal/statedir"}, nil},
-	{"internal/tokens", nil, nil},
+	{"internal/tokens", []string{"internal/display"}, nil},
 	{"internal/edit", []string{"internal/strict"}, []string{"go-toml", "go-yaml", "hujson"}},
-	{"internal/workspaces", []string{"internal/paths", "internal/statedir"}, nil},
+	{"internal/workspaces", []string{"internal/display", "internal/paths", "internal/statedir"}, nil},
 
 	{"executor", []string{"internal/paths", "sandbox", "sandbox/launch"}, []string{"x/sys"}},
 	{"tools/argument", []string{"internal/redact", "internal/spell", "internal/strict"}, nil},
@@ -105,12 +105,12 @@ var layers = []row{
 	{"internal/codex", []string{"internal/paths", "message", "tools", "tools/files", "tools/spool", "internal/dispatch", "sandbox"}, nil},
 	{"internal/server", []string{"internal/codex", "message", "tools", "tools/spool", "internal/approval", "internal/journal", "internal/dispatch"}, []string{"websocket", "zap"}},
 
-	{"interop/link", []string{"client", "message"}, nil},
+	{"interop/link", []string{"client", "internal/display", "message"}, nil},
 	{"interop/claude", []string{"client", "interop/link", "message", "internal/strict"}, nil},
 	{"interop/hook", []string{"client", "message", "internal/strict"}, nil},
 	{"interop/letta", []string{"interop/hook", "interop/link", "client", "message", "internal/strict"}, []string{"websocket"}},
 	{"interop/mcp", []string{"client", "interop/link", "message"}, []string{"go-sdk"}},
-	{"interop/connect", []string{"interop/claude", "internal/edit", "internal/loopback", "internal/statedir", "internal/tokens", "tools/files"}, nil},
+	{"interop/connect", []string{"interop/claude", "internal/display", "internal/edit", "internal/loopback", "internal/statedir", "internal/tokens", "tools/files"}, nil},
 	{"internal/daemon", []string{
 		"internal/paths", "client", "interop/mcp", "message", "policy", "sandbox", "sandbox/caches", "sandbox/cgroup", "sandbox/egress", "sandbox/fileworker", "sandbox/launch", "sandbox/masks", "sandbox/protect", "sandbox/quarantine", "executor", "tools", "tools/bash", "tools/calls", "tools/files", "tools/elsewhere", "tools/spool",
 		"internal/approval", "internal/codex", "internal/config", "internal/dispatch", "internal/journal", "internal/loopback", "internal/metrics", "internal/server", "internal/statedir", "internal/store", "internal/tokens", "internal/trace", "internal/workspaces",

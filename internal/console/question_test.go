@@ -182,3 +182,11 @@ func TestAnEditedCommandIsText(t *testing.T) {
 		}
 	}
 }
+
+func TestTheCommandThatShowsAllOfAQuestionCanBeCopied(t *testing.T) {
+	t.Parallel()
+	r := message.ApprovalRequest{CallID: "a;id", Preview: message.Preview{Text: strings.Repeat("x\n", 200)}}
+	if got := describe.Question(r, ""); !strings.Contains(got, "toold show 'a;id' prints them") {
+		t.Error(got)
+	}
+}

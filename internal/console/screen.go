@@ -266,7 +266,7 @@ func (c *watchedCall) hiddenNotice() string {
 	if c.hidden = 0; left == 0 {
 		return ""
 	}
-	return c.labelled("(%d lines are not shown; toold output %s prints them)", left, c.id)
+	return c.labelled("(%d lines are not shown; toold output %s prints them)", left, display.Operand(c.id))
 }
 
 // outputLine returns a line of output without control sequences except colours, and of a progress bar only the last

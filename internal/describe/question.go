@@ -16,7 +16,7 @@ func Question(r message.ApprovalRequest, indent string) string {
 	var b strings.Builder
 	for _, text := range []string{r.Preview.Text, strings.TrimSuffix(r.Preview.Diff, "\n")} {
 		if text != "" {
-			b.WriteString(display.Quote(text, indent, "toold show "+display.Short(r.CallID)+" prints them"))
+			b.WriteString(display.Quote(text, indent, "toold show "+display.Operand(r.CallID)+" prints them"))
 		}
 	}
 	for n, e := range r.Effects {

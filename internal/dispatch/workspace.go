@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/internal/workspaces"
 	"github.com/toold/toold/message"
@@ -113,7 +114,7 @@ func (d *Dispatcher) strays(ctx context.Context, w *Workspace, path string, runs
 	case !unregistered(err):
 		return unusable(ctx, err)
 	case runs && isDirectory(at) && !w.mayWrite(at):
-		return &refusal{message.InvalidArguments, fmt.Sprintf("cwd: %q is in no registered workspace, so no command runs there. Work in %s, or ask the user to run: toold workspaces add %s", at, w.opt.Root, at)}
+		return &refusal{message.InvalidArguments, fmt.Sprintf("cwd: %q is in no registered workspace, so no command runs there. Work in %s, or ask the user to run: toold workspaces add %s", at, w.opt.Root, display.Operand(at))}
 	}
 	return nil
 }

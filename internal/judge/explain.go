@@ -34,7 +34,7 @@ func (j *Judge) ExplainRecorded(ctx context.Context, id string) (e Explanation, 
 	defer log.Close()
 	rec, err := log.FindAny(ctx, id)
 	if errors.Is(err, journal.ErrNotFound) {
-		return e, fmt.Errorf("the journal has no call %q; for a command: toold policy explain -- %[1]s", id)
+		return e, fmt.Errorf("the journal has no call %q; for a command: toold policy explain -- %s", id, strings.TrimPrefix(display.Operand(id), "-- "))
 	}
 	if err != nil {
 		return e, err

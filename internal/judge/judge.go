@@ -200,7 +200,7 @@ func writableByOthers(file string) []string {
 	if file == "" || err != nil || info.Mode().Perm()&0o022 == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s: others can change it; take that away: chmod go-w %[1]s", file)}
+	return []string{fmt.Sprintf("%s: others can change it; take that away: chmod go-w %s", file, display.Operand(file))}
 }
 
 // Tests are the results of examples and cases.

@@ -14,6 +14,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/toold/toold/internal/display"
 )
 
 // Store contains the tokens of a state directory.
@@ -155,7 +157,7 @@ func Read(file string) (Token, error) {
 		return Token{}, fmt.Errorf("cannot read a token: %w", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return Token{}, fmt.Errorf("the token %s can be read by others; take that away: chmod 600 %s", file, file)
+		return Token{}, fmt.Errorf("the token %s can be read by others; take that away: chmod 600 %s", file, display.Operand(file))
 	}
 	text, err := io.ReadAll(f)
 	if err != nil {
@@ -163,7 +165,7 @@ func Read(file string) (Token, error) {
 	}
 	secret := strings.TrimSpace(string(text))
 	if len(secret) < 32 {
-		return Token{}, fmt.Errorf("the token in %s is too short to be safe; make a new one: toold token rotate %s", file, filepath.Base(file))
+		return Token{}, fmt.Errorf("the token in %s is too short to be safe; make a new one: toold token rotate %s", file, display.Operand(filepath.Base(file)))
 	}
 	return Token{Name: filepath.Base(file), File: file, Secret: secret, Made: info.ModTime(), info: info}, nil
 }

@@ -9,13 +9,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/toold/toold/internal/display"
 )
 
 // UnregisteredError reports a directory outside of every registered workspace.
 type UnregisteredError struct{ Dir string }
 
 func (e *UnregisteredError) Error() string {
-	return fmt.Sprintf("%s is not registered with toold; a person can register it: toold workspaces add %[1]s", e.Dir)
+	return fmt.Sprintf("%s is not registered with toold; a person can register it: toold workspaces add %s", e.Dir, display.Operand(e.Dir))
 }
 
 // Set opens workspaces on first use, and closes them when they are unregistered and unused. It is safe for concurrent

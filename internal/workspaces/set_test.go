@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -203,5 +204,15 @@ func TestWorkspacesAreUsedSideBySide(t *testing.T) {
 	using.Wait()
 	if len(b.opened) != 3 || len(b.closed) != 0 {
 		t.Errorf("opened %v, closed %v", b.opened, b.closed)
+	}
+}
+
+// A model chooses the directory, and its user copies the command.
+func TestTheCommandThatRegistersADirectoryCanBeCopied(t *testing.T) {
+	t.Parallel()
+	for dir, want := range map[string]string{"/a": "toold workspaces add /a", "/a; id": "toold workspaces add '/a; id'", "/a\nid": `toold workspaces add $'/a\012id'`} {
+		if err := (&workspaces.UnregisteredError{Dir: dir}).Error(); !strings.HasSuffix(err, want) {
+			t.Errorf("%q: %s", dir, err)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/edit"
 	"github.com/toold/toold/tools/files"
 )
@@ -99,7 +100,7 @@ func plan(f File, vault string, old record) (s step, err error) {
 		return s, err
 	}
 	if s.existed && s.changes() && s.Mode&0o200 == 0 {
-		return s, fmt.Errorf("cannot change %s: it is read-only, so perhaps another program makes it; change it there, or make it writable: chmod u+w %s", f.Path, s.target)
+		return s, fmt.Errorf("cannot change %s: it is read-only, so perhaps another program makes it; change it there, or make it writable: chmod u+w %s", f.Path, display.Operand(s.target))
 	}
 	return s, nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/message"
 )
 
@@ -86,7 +87,7 @@ func (e *CallError) Error() string {
 	case !e.Sent:
 		return fmt.Sprintf("toold cannot be reached, nothing ran: %v. Ask the user to start it: toold up", e.Err)
 	}
-	return fmt.Sprintf("toold was lost or failed while it may have run the call; what became of it is recorded: toold show %s. Do not repeat it before you know. (%v)", e.ID, e.Err)
+	return fmt.Sprintf("toold was lost or failed while it may have run the call; what became of it is recorded: toold show %s (do not repeat it before you know): %v", display.Operand(e.ID), e.Err)
 }
 
 // Unwrap returns Err.

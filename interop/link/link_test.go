@@ -72,3 +72,13 @@ func TestNothingRanIsSaidOnlyOfACallThatNoTryMayHaveStarted(t *testing.T) {
 		}
 	}
 }
+
+func TestTheCommandThatShowsALostCallCanBeCopied(t *testing.T) {
+	t.Parallel()
+	for id, want := range map[string]string{"c 1; id": "toold show 'c 1; id' (", "--all": "toold show -- --all ("} {
+		_, err := serve(t, "", "").Call(t.Context(), "", client.Call{ID: id, Tool: "bash", Arguments: map[string]string{"command": "true"}}, func() client.Events { return client.Events{} })
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the model is told: %v", err)
+		}
+	}
+}
