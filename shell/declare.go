@@ -13,7 +13,7 @@ type declaration struct {
 	builtin                           string
 	export, readonly, array, integer  bool
 	global, remove, prints, functions bool
-	named                             bool
+	named, refers                     bool
 }
 
 func (w *walker) declare(c *syntax.DeclClause, s *state) {
@@ -173,6 +173,7 @@ func (w *walker) declareFlag(d *declaration, text, source string) {
 		} else if flags[c] != nil {
 			*flags[c] = true
 		} else {
+			d.refers = c == 'n'
 			w.opaque("this kind of variable is evaluated, changed when it is set, or another one's name", source)
 		}
 	}
@@ -209,6 +210,7 @@ func (w *walker) mark(d *declaration, name string, s *state) {
 	v.array = v.array || d.array
 	v.integer = v.integer || d.integer
 	v.exported = v.exported || d.export
+	v.refers = v.refers || d.refers
 	w.put(s, name, v)
 }
 

@@ -11,8 +11,13 @@ import (
 )
 
 func (w *walker) param(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
+	if name := w.pointee(p, s); name != "" {
+		w.plainParam(name, b, s, quoted)
+		return
+	}
 	if why := w.oddExpansion(p, s); why != "" {
 		w.evaluates(why, w.text(p))
+		w.tellValue(p, s)
 		b.unknown(quoted)
 		return
 	}
@@ -25,6 +30,8 @@ func (w *walker) param(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
 		b.value(someNumber(), quoted, s)
 	case p.Exp != nil && single:
 		w.expansion(p, b, s, quoted)
+	case single && rewrites(p):
+		w.rewritten(p, b, s, quoted)
 	default:
 		w.expansionParts(p, s)
 		index, ok := p.Index.(*syntax.Word)
@@ -62,7 +69,10 @@ func (w *walker) parameter(name string, s *state) value {
 		return unknown()
 	}
 	v := s.get(name)
-	if v.array {
+	if v.refers {
+		w.tell(s.get(v.text).text)
+	}
+	if v.array || v.refers {
 		return unknown()
 	}
 	return v.value
@@ -83,7 +93,7 @@ func (w *walker) oddExpansion(p *syntax.ParamExp, s *state) string {
 	switch {
 	case computesName(p):
 		return "the name of a variable is computed"
-	case p.Exp != nil && p.Exp.Op == syntax.OtherParamOps:
+	case p.Exp != nil && p.Exp.Op == syntax.OtherParamOps && !listed("u U L", p.Exp.Word.Lit()):
 		return "the value of a variable is evaluated"
 	case !p.Short && strings.ContainsAny(w.text(p), "'\"<>\\`"):
 		return "quotes and redirections inside ${…} are read differently by bash"
@@ -144,8 +154,13 @@ func (w *walker) expansion(p *syntax.ParamExp, b *builder, s *state, quoted bool
 		}
 		b.value(unknown(), quoted, s)
 	default:
+		if op == "@" {
+			op += p.Exp.Word.Lit()
+		}
+		text, ok := texts.Recased(op, v.text)
+		plain := op[0] == '@' || p.Exp.Word == nil
 		w.wordInside(p.Exp.Word, s)
-		b.unknown(quoted)
+		w.changed(text, ok && plain && v.known(), b, s, quoted)
 	}
 }
 

@@ -78,7 +78,7 @@ func TestEveryFieldOfAStateIsJoined(t *testing.T) {
 
 func TestEveryFieldOfAVariableIsJoined(t *testing.T) {
 	t.Parallel()
-	marked := map[string]variable{"readonly": {readonly: true}, "array": {array: true}, "integer": {integer: true}, "exported": {exported: true}, "unset": {unset: true}}
+	marked := map[string]variable{"readonly": {readonly: true}, "array": {array: true}, "integer": {integer: true}, "exported": {exported: true}, "unset": {unset: true}, "refers": {refers: true}}
 	for i := range reflect.TypeFor[variable]().NumField() {
 		name := reflect.TypeFor[variable]().Field(i).Name
 		if name == "value" {

@@ -45,13 +45,14 @@ type variable struct {
 	integer  bool
 	exported bool
 	unset    bool // declared without a value
+	refers   bool // to the variable that its value names
 }
 
 func (v variable) or(o variable) variable {
 	return variable{
 		value: v.value.or(o.value), readonly: v.readonly || o.readonly,
 		array: v.array || o.array, integer: v.integer || o.integer,
-		exported: v.exported || o.exported, unset: v.unset || o.unset,
+		exported: v.exported || o.exported, unset: v.unset || o.unset, refers: v.refers || o.refers,
 	}
 }
 

@@ -1,0 +1,67 @@
+package shell
+
+import (
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/toold/toold/shell/texts"
+)
+
+// pointee returns the name of the variable, or the number of the argument, that ${!name} stands for; "" if that is not
+// known.
+func (w *walker) pointee(p *syntax.ParamExp, s *state) string {
+	if !p.Excl || w.posix || p.Names != 0 || !plainExpansion(p) {
+		return ""
+	}
+	v, set := w.operandOf(p.Param.Value, s)
+	if ordinary := isNumber(v.text) && v.text[0] != '0' || syntax.ValidName(v.text); set != yes || !ordinary {
+		return ""
+	}
+	return v.text
+}
+
+// tellValue tells the value that an expansion changes in a way that is not followed.
+func (w *walker) tellValue(p *syntax.ParamExp, s *state) {
+	if p.Param != nil {
+		v := w.parameter(p.Param.Value, s)
+		text, _ := texts.ANSIC(v.text)
+		w.tell(v.text + " " + text)
+	}
+}
+
+// changed adds a value that an expansion has changed to a text. If that is not certain, only rules that deny hold for it.
+func (w *walker) changed(text string, certain bool, b *builder, s *state, quoted bool) {
+	if certain && !w.posix {
+		b.value(value{text: text}, quoted, s)
+		return
+	}
+	w.tell(text)
+	b.unknown(quoted)
+}
+
+// rewrites reports whether an expansion replaces a part of a value, or is a part of it that decimal numbers give.
+func rewrites(p *syntax.ParamExp) bool {
+	if p.Slice == nil {
+		return p.Repl != nil
+	}
+	offset, ok := p.Slice.Offset.(*syntax.Word)
+	length, ok2 := p.Slice.Length.(*syntax.Word)
+	ends := p.Slice.Length == nil || ok2 && isInteger(length.Lit())
+	return ok && isInteger(offset.Lit()) && ends
+}
+
+func (w *walker) rewritten(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
+	v := w.parameter(p.Param.Value, s)
+	if p.Repl != nil {
+		old, by := w.wordInside(p.Repl.Orig, s), w.wordInside(p.Repl.With, s)
+		text, ok := texts.Replaced(v.text, old.text, by.text, p.Repl.All)
+		known := v.known() && old.known() && by.known()
+		w.changed(text, ok && known, b, s, quoted)
+		return
+	}
+	from, length := atoi(p.Slice.Offset.(*syntax.Word).Lit()), len(v.text)
+	if word, ok := p.Slice.Length.(*syntax.Word); ok {
+		length = atoi(word.Lit())
+	}
+	text, ok := texts.Cut(v.text, from, length)
+	w.changed(text, ok && v.known(), b, s, quoted)
+}

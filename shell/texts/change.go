@@ -1,0 +1,51 @@
+package texts
+
+import (
+	"regexp"
+	"strings"
+)
+
+// The functions below change a text as parameter expansions of bash 5.2 do (bash(1)). ok is false for what they do not
+// follow: texts that are long or not ASCII, and words with special characters.
+
+const maxChanged = 256
+
+var plainWord = regexp.MustCompile(`^[\w.,:=/ -]+$`)
+
+func isPlain(text string) bool {
+	return len(text) <= maxChanged && !strings.ContainsFunc(text, func(r rune) bool { return r >= 0x80 })
+}
+
+// Recased changes letters as ${x^}, ${x^^}, ${x,}, ${x,,}, ${x@u}, ${x@U} and ${x@L} do. op begins with the operator.
+func Recased(op, text string) (changed string, ok bool) {
+	first, rest := text[:min(1, len(text))], text[min(1, len(text)):]
+	switch op {
+	case "^", "@u":
+		text = strings.ToUpper(first) + rest
+	case ",":
+		text = strings.ToLower(first) + rest
+	case "^^", "@U":
+		text = strings.ToUpper(text)
+	case ",,", "@L":
+		text = strings.ToLower(text)
+	default:
+		return "", false
+	}
+	return text, isPlain(first + rest)
+}
+
+// Replaced is ${x/old/by}, or ${x//old/by} if all is set.
+func Replaced(text, old, by string, all bool) (changed string, ok bool) {
+	plainBy := by == "" || plainWord.MatchString(by)
+	n := 1
+	if all {
+		n = -1
+	}
+	return strings.Replace(text, old, by, n), isPlain(text) && plainWord.MatchString(old) && plainBy
+}
+
+// Cut is ${x:from:length}.
+func Cut(text string, from, length int) (part string, ok bool) {
+	from = min(from, len(text))
+	return text[from:][:min(length, len(text)-from)], isPlain(text)
+}
