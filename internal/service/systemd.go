@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,7 +68,20 @@ func quoted(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(specifiers(s)) + `"`
 }
 
+// unfit returns why systemd would read another path than this one, which is written without quotes: a line break
+// begins a setting, and a backslash at the end continues the line.
+func unfit(path string) error {
+	isControl := func(r rune) bool { return r < 0x20 || r == 0x7f }
+	if strings.ContainsFunc(path, isControl) || strings.HasSuffix(path, `\`) || strings.TrimSpace(path) != path {
+		return fmt.Errorf("cannot write a unit of systemd for the directory %q: rename it, so that its name has no control character and does not end in a blank or a backslash; or start the daemon in a terminal: toold serve", path)
+	}
+	return nil
+}
+
 func (o Options) enable(ctx context.Context, log string) (process, error) {
+	if err := cmp.Or(unfit(o.Dir), unfit(o.StateDir)); err != nil {
+		return process{}, err
+	}
 	file := unitFile(o.StateDir)
 	name := filepath.Base(file)
 	err := os.WriteFile(file, []byte(o.text(log)), 0o600)
