@@ -84,7 +84,7 @@ var layers = []row{
 	{"internal/journal/columns", nil, nil},
 	{"internal/journal/legacy", nil, []string{"sqlite"}},
 	{"internal/journal/seal", nil, nil},
-	{"internal/journal", []string{"message", "internal/redact", "internal/strict", "internal/statedir", "internal/journal/chain", "internal/journal/columns", "internal/journal/legacy", "internal/journal/seal"}, nil},
+	{"internal/journal", []string{"internal/display", "message", "internal/redact", "internal/strict", "internal/statedir", "internal/journal/chain", "internal/journal/columns", "internal/journal/legacy", "internal/journal/seal"}, nil},
 	{"internal/postgres", []string{"internal/display"}, []string{"pgx"}},
 	{"internal/anchor", []string{"internal/journal/seal", "internal/postgres"}, nil},
 	{"internal/store", []string{"internal/journal", "internal/journal/chain", "internal/journal/seal", "internal/postgres"}, nil},

@@ -23,8 +23,10 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/journal/chain"
 	"github.com/toold/toold/internal/journal/seal"
 	"github.com/toold/toold/internal/statedir"
@@ -95,11 +97,12 @@ func openFiles(dir string) (f files, err error) {
 }
 
 func openNotes(dir string) (chain.Dir, error) {
-	notes, err := chain.Directory(notesDir(dir))
+	at := notesDir(dir)
+	notes, err := chain.Directory(at)
 	if err != nil {
-		notes, err = chain.Directory(insideDir(dir)) // the parent may not be writable
+		return chain.Directory(insideDir(dir)) // the parent may not be writable
 	}
-	return notes, err
+	return notes, owned(at) // another user may have made it, beside a directory in /tmp
 }
 
 // notesDir returns the directory of the note. It is outside the state directory, so that replacing that directory is
@@ -239,7 +242,7 @@ func (j *Journal) openLog() error {
 	return nil
 }
 
-// prepare creates a directory. It rejects one that is world-writable.
+// prepare creates a directory that only this user may change.
 func prepare(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -248,14 +251,22 @@ func prepare(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
+	return dir, owned(dir)
+}
+
+// owned returns an error if other users own a directory or may write to it: they could replace its files.
+func owned(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
-		return "", err
+		return err
 	}
-	if info.Mode().Perm()&0o002 != 0 {
-		return "", errors.New("everybody may write to this directory; use another one or run chmod 700 on it")
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to the user with the id %d, and toold runs as %d; run it as that user, use another directory (--state-dir), or run: chown -R %[3]d %[4]s", dir, stat.Uid, os.Geteuid(), display.Operand(dir))
 	}
-	return dir, nil
+	if mode := info.Mode().Perm(); mode&0o022 != 0 {
+		return fmt.Errorf("other users may write to %s (mode %v); use another directory (--state-dir), or run: chmod go-w %s", dir, mode, display.Operand(dir))
+	}
+	return nil
 }
 
 // WaitForLock sets how long writes wait for another process (initially 10 s).

@@ -206,11 +206,35 @@ func TestOthersCannotReadTheJournal(t *testing.T) {
 			t.Errorf("%s has mode %o, want %o", name, got, want)
 		}
 	}
-	public := filepath.Join(t.TempDir(), "public")
-	must.Do(t, os.Mkdir(public, 0o700))
-	must.Do(t, os.Chmod(public, 0o777))
-	if _, err := journal.Open(t.Context(), public, journal.Self()); err == nil {
-		t.Error("a directory that everybody may write to was accepted")
+}
+
+func TestADirectoryThatOthersMayChangeIsRefusedWithWhatToDo(t *testing.T) {
+	t.Parallel()
+	for mode, accepted := range map[os.FileMode]bool{0o777: false, 0o770: false, 0o702: false, 0o700: true, 0o755: true} {
+		dir := filepath.Join(t.TempDir(), "its state")
+		must.Do(t, os.Mkdir(dir, 0o700))
+		must.Do(t, os.Chmod(dir, mode))
+		j, err := journal.Open(t.Context(), dir, journal.Self())
+		if accepted {
+			must.Do(t, err)
+			must.Do(t, j.Close())
+		} else if err == nil || !strings.Contains(err.Error(), "chmod go-w '"+dir+"'") {
+			t.Errorf("mode %o: %v", mode, err)
+		}
+	}
+	note := filepath.Join(t.TempDir(), "state.head")
+	must.Do(t, os.Mkdir(note, 0o700))
+	must.Do(t, os.Chmod(note, 0o777))
+	if _, err := journal.Open(t.Context(), strings.TrimSuffix(note, ".head"), journal.Self()); err == nil || !strings.Contains(err.Error(), "chmod go-w "+note) {
+		t.Errorf("the note of the journal's end: %v", err)
+	}
+	dir := "/" // of root
+	if os.Geteuid() == 0 {
+		dir = t.TempDir()
+		must.Do(t, os.Chown(dir, 12345, -1))
+	}
+	if _, err := journal.Open(t.Context(), dir, journal.Self()); err == nil || !strings.Contains(err.Error(), "belongs to") || !strings.Contains(err.Error(), "chown") {
+		t.Errorf("a directory of another user: %v", err)
 	}
 }
 
