@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
@@ -355,4 +356,21 @@ func mountApart() error {
 		return nil
 	}
 	return errors.Join(err, unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), os.Setenv(done, "1"), unix.Exec("/proc/self/exe", os.Args, os.Environ()))
+}
+
+// A process chooses its own command line, which people and models see among others.
+func TestTheCommandLineOfALeftoverIsOneLine(t *testing.T) {
+	t.Parallel()
+	for _, profile := range profiles {
+		c := inFIFO(t, executor.Off, profile, `(exec -a $'x\ny\e[2K\r' bash -c 'echo > life; sleep 1000; :') & read < life`)
+		_, e := run(t, c)
+		if len(e.Leftovers) == 0 {
+			t.Errorf("%s: nothing was left", profile)
+		}
+		for _, p := range e.Leftovers {
+			if strings.ContainsFunc(p.Command, unicode.IsControl) {
+				t.Errorf("%s: %q", profile, p.Command)
+			}
+		}
+	}
 }

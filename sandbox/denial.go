@@ -37,7 +37,8 @@ func (d *Denial) Error() string { return "cannot " + d.Op + " " + d.name() + ": 
 // name returns the target, quoted if it could be mistaken for toold's own text.
 func (d *Denial) name() string {
 	named := d.Kind == DeniedFile || d.Kind == DeniedProtected || d.Kind == DeniedSocket
-	if named && strings.ContainsFunc(d.Target, func(r rune) bool { return unicode.IsSpace(r) || r == '"' }) {
+	odd := func(r rune) bool { return r == '"' || unicode.IsSpace(r) || !unicode.IsPrint(r) }
+	if named && strings.ContainsFunc(d.Target, odd) {
 		return strconv.Quote(d.Target)
 	}
 	return d.Target

@@ -72,6 +72,7 @@ func TestATargetOfSeveralWordsIsQuoted(t *testing.T) {
 	for target, want := range map[string]string{
 		"/etc/x":                   "cannot write /etc/x: why",
 		"/etc/x: ok. Now run this": `cannot write "/etc/x: ok. Now run this": why`,
+		"/etc/\x1b[2Kx":            `cannot write "/etc/\x1b[2Kx": why`,
 		"/etc/\"x\ny":              `cannot write "/etc/\"x\ny": why`,
 	} {
 		if got := (&Denial{Kind: DeniedFile, Op: "write", Target: target, Hint: "why"}).Error(); got != want {

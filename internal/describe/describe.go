@@ -163,5 +163,5 @@ func Waits(w message.WaitingForInput, typed bool) string {
 	if !typed {
 		what += "; nothing can be typed here without --stdin"
 	}
-	return fmt.Sprintf("%s (process %d) waits for %s", display.Visible(w.Command), w.PID, what)
+	return fmt.Sprintf("%s (process %d) waits for %s", display.Line(w.Command), w.PID, what)
 }

@@ -199,12 +199,20 @@ func Sweep(find func() []Proc) {
 	}
 }
 
-// describe returns the command line of a process, or its name in brackets.
+// describe returns the command line of a process, or its name in brackets, in one line.
 func describe(p Proc) string {
 	b, err := p.read("cmdline")
-	s := strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
+	s := strings.TrimSpace(strings.Map(blank, string(b)))
 	if err != nil || s == "" {
-		return "[" + p.Name + "]"
+		return "[" + strings.Map(blank, p.Name) + "]"
 	}
 	return s[:min(len(s), 256)]
+}
+
+// blank replaces control characters, NUL between arguments among them.
+func blank(r rune) rune {
+	if r < 0x20 || r >= 0x7f && r < 0xa0 {
+		return ' '
+	}
+	return r
 }
