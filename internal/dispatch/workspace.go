@@ -113,7 +113,7 @@ func (d *Dispatcher) strays(ctx context.Context, w *Workspace, path string, runs
 		}
 	case !unregistered(err):
 		return unusable(ctx, err)
-	case runs && isDirectory(at) && !w.mayWrite(at):
+	case runs && w.seesDirectory(at) && !w.mayWrite(at):
 		return &refusal{message.InvalidArguments, fmt.Sprintf("cwd: %q is in no registered workspace, so no command runs there. Work in %s, or ask the user to run: toold workspaces add %s", at, w.opt.Root, display.Operand(at))}
 	}
 	return nil
@@ -154,7 +154,11 @@ func (w *Workspace) mayWrite(dir string) bool {
 	return isScratch || workspaces.Containing(w.opt.Profile.Write, dir) != ""
 }
 
-func isDirectory(path string) bool {
+// seesDirectory reports whether a path is a directory that is not hidden from calls.
+func (w *Workspace) seesDirectory(path string) bool {
+	if workspaces.Containing(w.opt.Profile.Hide, path) != "" {
+		return false
+	}
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -59,24 +60,26 @@ func Resolve(path string) (string, error) {
 
 // ResolveLinks is like Resolve, and also returns the canonical paths of the links that it followed.
 func ResolveLinks(path string) (canonical string, links []string, err error) {
-	canonical, _, links, err = resolve(path, "")
+	canonical, _, links, err = ResolveUntil(path)
 	return canonical, links, err
 }
 
 // ResolveOutside is Resolve, but stops when it reaches dir: canonical is dir then, and rest is what
 // was not resolved, which may lead out again by "..". outside reports that it did not reach dir.
 func ResolveOutside(path, dir string) (canonical, rest string, outside bool, err error) {
-	canonical, rest, _, err = resolve(path, dir)
+	canonical, rest, _, err = ResolveUntil(path, dir)
 	return canonical, rest, canonical != dir, err
 }
 
-func resolve(path, stop string) (canonical, rest string, links []string, err error) {
+// ResolveUntil is ResolveLinks, but looks at nothing below one of the stops: when it reaches one, canonical is that, and
+// rest is what was not resolved.
+func ResolveUntil(path string, stops ...string) (canonical, rest string, links []string, err error) {
 	if !filepath.IsAbs(path) {
 		return "", "", nil, fmt.Errorf("cannot resolve %q: the path is not absolute", path)
 	}
 	done := "/"
 	rest = path[1:]
-	for rest != "" && done != stop {
+	for rest != "" && !slices.Contains(stops, done) {
 		var name string
 		name, rest, _ = strings.Cut(rest, "/")
 		switch name {

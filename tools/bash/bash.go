@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -193,6 +194,12 @@ func (t *tool) directory(dir string) (string, error) {
 	}
 	fail := func(why string) error {
 		return &argument.Error{Field: "cwd", Problem: fmt.Sprintf("%q %s: expected a directory, absolute or relative to the workspace", asked, why)}
+	}
+	if t.options.Profile.Mode != sandbox.FullAccess {
+		hidden := t.options.Profile.Hide
+		if at, _, _, _ := paths.ResolveUntil(asked, hidden...); slices.Contains(hidden, at) {
+			return "", fail("is hidden from calls (sandbox.hide)") // whatever it is
+		}
 	}
 	path := shell.Host().Canonical(asked)
 	if path == "" {

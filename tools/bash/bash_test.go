@@ -335,3 +335,20 @@ func TestWithoutASandboxNothingRuns(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// What a call may not read, it learns nothing of.
+func TestNoDirectoryTellsWhatIsHidden(t *testing.T) {
+	t.Parallel()
+	ws, out := must.Workspace(t)
+	hidden := filepath.Join(out, "hidden")
+	must.Do(t, os.MkdirAll(filepath.Join(hidden, "dir"), 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(hidden, "file"), nil, 0o600))
+	must.Do(t, os.Symlink(ws, filepath.Join(hidden, "link")))
+	tool := New(Options{Workspace: ws, Profile: sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: ws, Hide: []string{hidden}}})
+	for _, name := range []string{"dir", "file", "link", "missing", "dir/.."} {
+		_, err := tool.Build(must.Get(json.Marshal(map[string]string{"command": "ls", "cwd": hidden + "/" + name}))(t))
+		if err == nil || !strings.Contains(err.Error(), `/`+name+`" is hidden from calls (sandbox.hide)`) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

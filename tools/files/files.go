@@ -167,7 +167,10 @@ func (o Options) resolve(asked string) (target, error) {
 		// filepath.Join would remove "link/..".
 		path = o.Workspace + "/" + asked
 	}
-	canonical, links, err := paths.ResolveLinks(path)
+	canonical, rest, links, err := paths.ResolveUntil(path, o.hidden()...)
+	if rest != "" { // what is hidden is as if it were empty
+		canonical += filepath.Clean("/" + rest)
+	}
 	if err != nil {
 		return refuse("%v", err)
 	}
@@ -175,6 +178,14 @@ func (o Options) resolve(asked string) (target, error) {
 		return refuse("%q leads to %q, which contains control characters; for a file with such a name use bash", asked, canonical)
 	}
 	return target{asked, filepath.Clean(path), canonical, o.astray(asked, links), isLink(path, links)}, nil
+}
+
+// hidden returns the paths below which nothing may depend on what exists.
+func (o Options) hidden() []string {
+	if o.Profile.Mode == sandbox.FullAccess {
+		return nil
+	}
+	return o.Profile.Hide
 }
 
 func isLink(path string, links []string) bool {

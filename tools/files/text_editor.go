@@ -83,7 +83,8 @@ func (b base) view(a textEditorArguments) (tools.Invocation, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info, err := os.Stat(dir.canonical); err == nil && info.IsDir() && a.ViewRange == nil {
+	isHidden := b.o.Profile.CanRead(dir.canonical) != nil
+	if info, err := os.Stat(dir.canonical); err == nil && info.IsDir() && !isHidden {
 		return b.glob(globArguments{Path: a.Path, Pattern: "*"})
 	}
 	read := readArguments{FilePath: a.Path, Numbered: true}

@@ -44,7 +44,8 @@ func (b base) write(a writeArguments) (tools.Invocation, error) {
 		effects: []policy.Effect{file.effect(policy.Write)},
 	}
 	// The diff in the result shows the old content, so the file is read as well.
-	if _, err := os.Lstat(file.canonical); errors.Is(err, fs.ErrNotExist) {
+	isHidden := b.o.Profile.CanRead(file.canonical) != nil // no decision depends on whether it exists
+	if _, err := os.Lstat(file.canonical); errors.Is(err, fs.ErrNotExist) && !isHidden {
 		p.unread = true
 	} else {
 		c.effects = append(c.effects, file.effect(policy.Read))
