@@ -158,7 +158,9 @@ func (c *compiler) command(r Rule) {
 			c.set.command(&commandPattern{p, c.anchored(out, p)})
 		}
 	}
-	c.examples(out, own)
+	if len(own) == len(r.Run) {
+		c.examples(out, own)
+	}
 }
 
 func (c *compiler) classes(r *rule) {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -47,10 +48,35 @@ func LoadPolicy(path string, o policy.Options) (*policy.Policy, error) {
 		return nil, err
 	}
 	p, failed := thisSystem().compile(user, o) // also of a file with faults: all are reported at once
-	if err := errors.Join(err, failed); err != nil {
-		return nil, err
+	if faults := append(flat(err), flat(failed)...); len(faults) > 0 {
+		slices.SortStableFunc(faults, byPlace)
+		return nil, errors.Join(faults...)
 	}
 	return p, nil
+}
+
+func flat(err error) (all []error) {
+	joined, ok := err.(interface{ Unwrap() []error })
+	switch {
+	case err == nil:
+		return nil
+	case !ok:
+		return []error{err}
+	}
+	for _, one := range joined.Unwrap() {
+		all = append(all, flat(one)...)
+	}
+	return all
+}
+
+// byPlace orders the faults of a file by their lines, and leaves others where they are.
+func byPlace(a, b error) int {
+	x, isFault := errors.AsType[*Error](a)
+	y, isOther := errors.AsType[*Error](b)
+	if !isFault || !isOther || x.File != y.File {
+		return 0
+	}
+	return cmp.Or(cmp.Compare(x.Line, y.Line), cmp.Compare(x.Column, y.Column))
 }
 
 // ReadPolicy reads the policy file at path ("" = the built-in policy) without compiling it.
@@ -226,20 +252,15 @@ func readRegular(open func(string, int, fs.FileMode) (*os.File, error), path str
 
 // withPositions adds file positions to the faults of policy.Compile.
 func withPositions(err error, layers []*layer) error {
-	list, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return err
-	}
-	var faults []error
-	for _, err := range list.Unwrap() {
+	faults := flat(err)
+	for i, err := range faults {
 		if fault, ok := errors.AsType[*policy.Fault](err); ok {
 			for _, l := range layers {
 				if l.file.Name == fault.File && l.decoder != nil {
-					err = l.decoder.locate(fault)
+					faults[i] = l.decoder.locate(fault)
 				}
 			}
 		}
-		faults = append(faults, err)
 	}
 	return errors.Join(faults...)
 }
@@ -260,10 +281,12 @@ func PlacePolicyFaults(path string, found []*policy.Fault) ([]*Error, error) {
 func (d *decoder) locate(f *policy.Fault) *Error {
 	at, scope, message := position{max(f.Line, 1), 1}, f.Key, f.Key+": "+f.Problem
 	if f.Rule != "" {
+		scope = f.Rule + "." // of a rule without an id of its own
 		message = fmt.Sprintf("rule %q: %s", f.Rule, f.Problem)
 		for _, t := range d.texts {
 			if rule, ok := strings.CutSuffix(t.path, ".id"); ok && t.text == f.Rule {
 				at, scope = t.at, rule+"."
+				break // a later one with this id has the name of its place
 			}
 		}
 	}

@@ -52,7 +52,7 @@ type policyEnv struct {
 }
 
 type ruleHead struct {
-	At       position
+	At       place
 	ID       string   `yaml:"id" doc:"What explanations and the journal call the rule."`
 	Decision choice   `yaml:"decision" doc:"allow, ask or deny. Of commands, allow matches word for word; ask and deny match every spelling."`
 	Reason   string   `yaml:"reason" doc:"Shown to people and to the agent."`
@@ -113,19 +113,16 @@ func parsePolicy(file string, src []byte, defaultAction policy.Action, defaultCa
 	w.setDefaults(&f, defaultAction)
 	seen := make(map[string]position)
 	for _, r := range w.Commands {
-		if d.checkRule(r.ruleHead, seen) {
-			f.Commands = append(f.Commands, r.rule())
-		}
+		d.checkRule(&r.ruleHead, seen)
+		f.Commands = append(f.Commands, r.rule())
 	}
 	for _, r := range w.Paths {
-		if d.checkRule(r.ruleHead, seen) {
-			f.Paths = append(f.Paths, r.rule())
-		}
+		d.checkRule(&r.ruleHead, seen)
+		f.Paths = append(f.Paths, r.rule())
 	}
 	for _, r := range w.Net {
-		if d.checkRule(r.ruleHead, seen) {
-			f.Net = append(f.Net, r.rule())
-		}
+		d.checkRule(&r.ruleHead, seen)
+		f.Net = append(f.Net, r.rule())
 	}
 	return layer{file: f, decoder: d, clientRules: w.Clients}, d.failed()
 }
@@ -163,36 +160,57 @@ func (w *policyFile) setsRaisedDefault() bool {
 	return slices.ContainsFunc(raised, func(c choice) bool { return c.set })
 }
 
-// checkRule notes the fault of a rule's head, and reports whether there is none.
-func (d *decoder) checkRule(r ruleHead, seen map[string]position) bool {
-	before := d.count
-	switch first, twice := seen[r.ID]; {
-	case r.ID == "":
-		d.note(d.errorAt(r.At, "the rule has no id: explanations and the journal refer to it"))
-	case twice:
-		d.note(d.errorAt(r.At, "the id %q is already used in line %d", r.ID, first.line))
-	case !r.Decision.set:
-		d.note(d.errorAt(r.At, "rule %q has no decision: expected allow, ask or deny", r.ID))
+// checkRule notes the faults of a rule's head, and makes up what is missing, so that the rule's other faults are found.
+// What a rule with a fault lacks may be what it misspells.
+func (d *decoder) checkRule(r *ruleHead, seen map[string]position) {
+	before, complete := d.count, !r.At.faulty
+	first, twice := seen[r.ID]
+	switch {
+	case r.ID == "" && complete:
+		d.note(d.errorAt(r.At.position, "the rule has no id: explanations and the journal refer to it"))
+	case r.ID != "" && twice:
+		d.note(d.errorAt(r.At.position, "the id %q is already used in line %d", r.ID, first.line))
 	}
-	seen[r.ID] = r.At
-	return d.count == before
+	if r.ID == "" || twice {
+		r.ID = r.At.path
+	}
+	seen[r.ID] = r.At.position
+	if !r.Decision.set && complete {
+		d.note(d.errorAt(r.At.position, "rule %q has no decision: expected allow, ask or deny", r.ID))
+	}
+	if !r.Decision.set {
+		r.Decision.action = policy.Ask
+	}
+	r.At.faulty = r.At.faulty || d.count > before
 }
 
 func (r ruleHead) rule() policy.Rule {
 	return policy.Rule{ID: r.ID, Action: r.Decision.action, Reason: r.Reason, Line: r.At.line, Always: r.Always, Except: r.Except}
 }
 
+// some returns a list, or in a rule with a fault one that is not empty.
+func (r ruleHead) some(list []string) []string {
+	if r.At.faulty && len(list) == 0 {
+		return []string{"x"}
+	}
+	return list
+}
+
 func (r commandRule) rule() policy.Rule {
 	out := r.ruleHead.rule()
-	out.Classes, out.Run, out.Dirs, out.Profile = r.Classes, r.Run, r.Dirs, r.Profile
-	out.PermitFlags, out.ForbidFlags, out.RequireFlags = r.PermitFlags, r.ForbidFlags, r.RequireFlags
-	out.Match, out.NotMatch = r.Examples.Match, r.Examples.NotMatch
+	out.Classes, out.Run, out.Dirs, out.Profile = r.Classes, r.some(r.Run), r.Dirs, r.Profile
+	if r.Decision.set {
+		out.PermitFlags, out.ForbidFlags, out.RequireFlags = r.PermitFlags, r.ForbidFlags, r.RequireFlags
+	}
+	if !r.At.faulty {
+		out.Match, out.NotMatch = r.Examples.Match, r.Examples.NotMatch
+	}
 	return out
 }
 
 func (r pathRule) rule() policy.Rule {
 	out := r.ruleHead.rule()
-	out.Paths = r.Match
+	out.Paths = r.some(r.Match)
 	for _, op := range r.Ops {
 		out.Ops = append(out.Ops, map[string]policy.Kind{"read": policy.Read, "write": policy.Write}[op])
 	}
@@ -201,6 +219,6 @@ func (r pathRule) rule() policy.Rule {
 
 func (r netRule) rule() policy.Rule {
 	out := r.ruleHead.rule()
-	out.Hosts, out.Ports, out.Schemes, out.Methods = r.Hosts, r.Ports, r.Schemes, r.Methods
+	out.Hosts, out.Ports, out.Schemes, out.Methods = r.some(r.Hosts), r.Ports, r.Schemes, r.Methods
 	return out
 }

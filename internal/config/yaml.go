@@ -194,7 +194,7 @@ func (d *decoder) object(n ast.Node, v reflect.Value, path string) error {
 	if err != nil {
 		return err
 	}
-	fields := fieldsOf(v)
+	before, fields := d.count, fieldsOf(v)
 	for _, e := range entries {
 		key, at := keyText(e.Key), positionOf(e.Key)
 		field, ok := fields[key]
@@ -206,6 +206,9 @@ func (d *decoder) object(n ast.Node, v reflect.Value, path string) error {
 		}
 		d.words = strings.Fields(field.Get("oneof"))
 		d.note(d.value(e.Value, field.Value, join(path, key)))
+	}
+	if at := placeIn(v); at != nil {
+		*at = place{positionOf(n), path, d.count > before}
 	}
 	return nil
 }
@@ -243,7 +246,10 @@ func (d *decoder) list(n ast.Node, v reflect.Value, path string) error {
 	out := reflect.MakeSlice(v.Type(), 0, len(seq.Values))
 	for i, of := range seq.Values {
 		item, before := reflect.New(v.Type().Elem()).Elem(), d.count
-		if d.note(d.value(of, item, fmt.Sprintf("%s[%d]", path, i))); d.count == before {
+		err := d.value(of, item, fmt.Sprintf("%s[%d]", path, i))
+		d.note(err)
+		kept := err == nil && placeIn(item) != nil
+		if kept || d.count == before {
 			out = reflect.Append(out, item)
 		}
 	}

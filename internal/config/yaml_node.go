@@ -28,6 +28,26 @@ func setPosition(v reflect.Value, at position) {
 	}
 }
 
+// place is where a struct was read. The decoder sets fields "At" of this type, and keeps structs that have one in lists
+// in spite of their faults.
+type place struct {
+	position
+	path   string
+	faulty bool
+}
+
+// placeIn returns the place of a struct, or nil if it has none.
+func placeIn(v reflect.Value) *place {
+	if v.Kind() != reflect.Struct {
+		return nil
+	}
+	f := v.FieldByName("At")
+	if !f.IsValid() || f.Type() != reflect.TypeFor[place]() {
+		return nil
+	}
+	return f.Addr().Interface().(*place)
+}
+
 // positionOf returns the position where a node begins; a mapping begins at its first key.
 func positionOf(n ast.Node) position {
 	switch m := n.(type) {
