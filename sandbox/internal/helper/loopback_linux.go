@@ -5,7 +5,6 @@ package helper
 import (
 	"encoding/binary"
 	"errors"
-	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -107,18 +106,24 @@ func (c *connection) connected(within time.Duration) error {
 // loopbackPort returns the port of a struct sockaddr if that is a loopback address or the unspecified address, which
 // is equivalent.
 func loopbackPort(domain int, address []byte) (uint16, bool) {
-	var a netip.Addr
 	switch {
 	case len(address) < 8 || int(binary.NativeEndian.Uint16(address)) != domain:
 		return 0, false
 	case domain == unix.AF_INET:
-		a = netip.AddrFrom4([4]byte(address[4:8]))
+		return binary.BigEndian.Uint16(address[2:]), isLocal4([4]byte(address[4:8]))
 	case domain == unix.AF_INET6 && len(address) >= 24:
-		a = netip.AddrFrom16([16]byte(address[8:24])).Unmap()
-	default:
-		return 0, false
+		return binary.BigEndian.Uint16(address[2:]), isLocal6([16]byte(address[8:24]))
 	}
-	return binary.BigEndian.Uint16(address[2:]), a.IsLoopback() || a.IsUnspecified()
+	return 0, false
+}
+
+func isLocal4(a [4]byte) bool { return a[0] == 127 || a == [4]byte{} }
+
+func isLocal6(a [16]byte) bool {
+	if [12]byte(a[:12]) == [12]byte{10: 0xff, 11: 0xff} { // IPv4, mapped
+		return isLocal4([4]byte(a[12:]))
+	}
+	return a == [16]byte{} || a == [16]byte{15: 1}
 }
 
 // borrows reports whether a connection may go to another call: TCP, to a loopback port on which this call does not

@@ -4,6 +4,7 @@ package helper
 
 import (
 	"encoding/binary"
+	"net/netip"
 	"os"
 	"runtime"
 	"testing"
@@ -48,6 +49,27 @@ func TestAConnectionForAnotherCallOutlivesSignals(t *testing.T) {
 			if fd, _, err := unix.Accept(server); err == nil {
 				unix.Close(fd)
 			}
+		}
+	}
+}
+
+func TestLoopbackIsWhatNetipSaysItIs(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"127.0.0.1": true, "127.255.0.9": true, "0.0.0.0": true, "0.0.0.1": false, "128.0.0.1": false, "192.0.2.1": false,
+		"::1": true, "::": true, "::2": false, "1::1": false, "::127.0.0.1": false, "2001:db8::1": false,
+		"::ffff:127.0.0.1": true, "::ffff:0.0.0.0": true, "::ffff:192.0.2.1": false, "1::ffff:127.0.0.1": false,
+	} {
+		a := netip.MustParseAddr(text)
+		domain, address := unix.AF_INET, []byte{}
+		if a.Is6() {
+			domain, address = unix.AF_INET6, make([]byte, 4)
+		}
+		address = append(append(binary.NativeEndian.AppendUint16(nil, uint16(domain)), 0x1f, 0x90), append(address, a.AsSlice()...)...)
+		port, local := loopbackPort(domain, append(address, make([]byte, 8)...))
+		a = a.Unmap()
+		if local != want || want != (a.IsLoopback() || a.IsUnspecified()) || local && port != 8080 {
+			t.Errorf("%s: local %v, port %d", text, local, port)
 		}
 	}
 }
