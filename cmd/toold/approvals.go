@@ -126,7 +126,7 @@ func watchCommand(g *global) *cobra.Command {
 		Use: "watch", Short: "Show what calls do as they do it, and answer their questions", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.watch(cmd.Context(), s) },
 	}
-	cmd.Flags().StringVar(&s.AgentID, "agent", "", "only calls of the agent with this `id`")
+	cmd.Flags().StringVar(&s.AgentID, "agent", "", "only calls of an agent, by its agent_`id` or the name of its token")
 	cmd.Flags().StringVar(&s.ConversationID, "conversation", "", "only calls of the conversation with this `id`")
 	return cmd
 }

@@ -103,6 +103,7 @@ func (w *watcher) handleEvent(e message.SubscriptionEvent) {
 		w.subscription.After = &e.Seq
 	}
 	switch {
+	case !w.isOf(e.Client, e.AgentID):
 	case e.Topic == message.TopicQuestion:
 		withEvent(e, w.showRequest)
 	case e.Topic == message.TopicAnswer:

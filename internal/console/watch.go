@@ -27,6 +27,7 @@ type watcher struct {
 	Console
 	dial         func(context.Context) (*client.Client, error)
 	subscription message.Subscribe // After is the last event seen
+	agent        string            // its id or the name of its token; "" = all
 
 	mu          sync.Mutex
 	client      *client.Client // the current connection
@@ -37,14 +38,16 @@ type watcher struct {
 	resolvedIDs map[string]bool                 // approvals that were answered
 }
 
-// Watch shows what calls do and reads answers to their questions until ctx ends. dial connects an approver.
+// Watch shows what calls do and reads answers to their questions until ctx ends. dial connects an approver. The AgentID
+// of the subscription may also be the name of a token.
 func (c Console) Watch(ctx context.Context, dial func(context.Context) (*client.Client, error), subscription message.Subscribe) error {
 	conn, err := dial(ctx)
 	if err != nil {
 		return err
 	}
-	subscription.Topics = watchTopics
-	w := &watcher{Console: c, dial: dial, subscription: subscription, client: conn, pending: map[int]message.ApprovalRequest{}, numbers: map[string]int{}, resolvedIDs: map[string]bool{}}
+	agent := subscription.AgentID // which may also be the name of a token
+	subscription.Topics, subscription.AgentID = watchTopics, ""
+	w := &watcher{Console: c, dial: dial, subscription: subscription, agent: agent, client: conn, pending: map[int]message.ApprovalRequest{}, numbers: map[string]int{}, resolvedIDs: map[string]bool{}}
 	// Ends at the end of standard input, or with the program.
 	go w.readAnswers(ctx)
 	for conn != nil {
@@ -124,9 +127,9 @@ func (w *watcher) listPending(ctx context.Context, c *client.Client) {
 // reconcile shows the listed requests and closes the unconfirmed ones that are not listed. The caller holds mu.
 func (w *watcher) reconcile(list []message.ApprovalRequest) {
 	for _, r := range list {
-		agent, conversation := w.subscription.AgentID, w.subscription.ConversationID
-		ofAgent := agent == "" || agent == r.AgentID
-		if ofAgent && (conversation == "" || conversation == r.ConversationID) {
+		conversation := w.subscription.ConversationID
+		ofConversation := conversation == "" || conversation == r.ConversationID
+		if ofConversation && w.isOf(r.Client, r.AgentID) {
 			w.showRequest(r)
 		}
 	}
@@ -135,6 +138,11 @@ func (w *watcher) reconcile(list []message.ApprovalRequest) {
 			w.closeRequest(message.ApprovalResolved{MessageType: "approval_resolved", ID: id, Reason: "it waits no longer"})
 		}
 	}
+}
+
+// isOf reports whether what a client sent for an agent is to be shown.
+func (w *watcher) isOf(client, agent string) bool {
+	return w.agent == "" || w.agent == agent || w.agent == client
 }
 
 // showRequest shows a question once while it is pending. The caller holds mu.
