@@ -3,18 +3,20 @@
 package display
 
 import (
+	"bytes"
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
 // Clean converts terminal output for a model: it removes escape sequences (ECMA-48), keeps the last
-// state of a line rewritten by carriage returns, backspaces or the sequences for them, replaces CRLF by LF
-// and invalid UTF-8 by U+FFFD, and shows other control characters as ^X or, without visible effect, drops
-// them. An unfinished sequence ends with its line.
+// state of a line rewritten by carriage returns, backspaces or the sequences for them, also after the cursor
+// has moved up to it, replaces CRLF by LF and invalid UTF-8 by U+FFFD, and shows other control characters as
+// ^X or, without visible effect, drops them. An unfinished sequence ends with its line.
 func Clean(text []byte) string {
-	c := cleaner{out: make([]byte, 0, len(text))}
+	c := cleaner{out: make([]byte, 0, len(text)), moves: maxMoved}
 	for len(text) > 0 {
 		if text[0] == 0x1b {
 			n := sequence(text)
@@ -28,20 +30,62 @@ func Clean(text []byte) string {
 		c.put(r)
 		text = text[size:]
 	}
+	for _, line := range slices.Backward(c.below[c.unused():]) {
+		c.out = append(append(c.out, '\n'), line...)
+	}
 	return string(c.out)
 }
 
+// Limits of what the cursor can move up over: lines, and bytes in all.
+const (
+	maxBelow = 200
+	maxMoved = 16 << 20
+)
+
 type cleaner struct {
-	out     []byte
+	out     []byte // up to the line with the cursor
 	line    int
-	rewrite bool // the next text replaces the line
+	rewrite bool     // the next text replaces the line
+	below   [][]byte // the lines below that of the cursor, the next one last
+	moves   int      // bytes that the cursor may still move up over
+}
+
+// unused returns how many of the last lines are empty.
+func (c *cleaner) unused() int {
+	n := slices.IndexFunc(c.below, func(line []byte) bool { return len(line) > 0 })
+	if n < 0 {
+		return len(c.below)
+	}
+	return n
+}
+
+// up moves the cursor up by n lines.
+func (c *cleaner) up(n int) {
+	atStart := c.rewrite || len(c.out) == c.line
+	for ; n > 0 && c.line > 0 && len(c.below) < maxBelow; n-- {
+		line := c.out[c.line:]
+		above := bytes.LastIndexByte(c.out[:c.line-1], '\n') + 1
+		if c.moves -= len(c.out) - above; c.moves < 0 {
+			return
+		}
+		c.below = append(c.below, bytes.Clone(line))
+		c.out, c.line, c.rewrite = c.out[:c.line-1], above, atStart
+	}
+}
+
+// down begins the next line, which may be there already.
+func (c *cleaner) down() {
+	c.out = append(c.out, '\n')
+	c.line, c.rewrite = len(c.out), false
+	if last := len(c.below) - 1; last >= 0 {
+		c.out, c.below, c.rewrite = append(c.out, c.below[last]...), c.below[:last], true
+	}
 }
 
 func (c *cleaner) put(r rune) {
 	switch {
 	case r == '\n':
-		c.out = append(c.out, '\n')
-		c.line, c.rewrite = len(c.out), false
+		c.down()
 	case r == '\r':
 		c.rewrite = true
 	case r == '\b':
@@ -55,8 +99,12 @@ func (c *cleaner) put(r rune) {
 	}
 }
 
-// redraw follows a CSI sequence that erases the line, or moves the cursor in it to the left.
+// redraw follows a CSI sequence that erases, or moves the cursor to the left, up or down.
 func (c *cleaner) redraw(params string, final byte) {
+	if final == 'J' && strings.Trim(params, "0") == "" { // to the end of the screen
+		c.below, final = nil, 'K'
+	}
+	c.vertical(params, final)
 	width := utf8.RuneCount(c.out[c.line:])
 	back, erase := redraw(params, final, width)
 	switch {
@@ -67,6 +115,20 @@ func (c *cleaner) redraw(params string, final byte) {
 	}
 	for range back % max(width, 1) {
 		c.put('\b')
+	}
+}
+
+func (c *cleaner) vertical(params string, final byte) {
+	n, err := strconv.Atoi(cmp.Or(params, "1"))
+	switch {
+	case err != nil:
+	case final == 'A' || final == 'F':
+		c.up(max(n, 1))
+		c.rewrite = c.rewrite || final == 'F'
+	case final == 'B' || final == 'E':
+		for n = max(n, 1); n > 0 && len(c.below) > 0; n-- {
+			c.down()
+		}
 	}
 }
 
