@@ -33,6 +33,21 @@ import (
 // ErrNotRunning means that no daemon runs.
 var ErrNotRunning = errors.New("no daemon is running")
 
+// LostError means that no daemon runs since the last one ended without notice. It wraps ErrNotRunning.
+type LostError struct {
+	URL  string
+	PID  int
+	Last time.Time // of what was recorded
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("%v: that at %s (process %d) was killed, or the machine was: nothing is recorded since %s; start it again in your project: toold up",
+		ErrNotRunning, e.URL, e.PID, e.Last.Local().Format(time.DateTime))
+}
+
+// Unwrap returns ErrNotRunning.
+func (e *LostError) Unwrap() error { return ErrNotRunning }
+
 // Daemon is the daemon of a configuration as its clients see it.
 type Daemon struct {
 	Config  config.Config
@@ -110,6 +125,9 @@ func (d Daemon) Endpoint() (at client.Options, err error) {
 		case err != nil:
 			return at, err
 		case !ok:
+			if left, last, ok := statedir.Left(d.Config.StateDir); ok {
+				return at, &LostError{left.URL, left.PID, last}
+			}
 			return at, fmt.Errorf("%w with the state directory %s; start one in your project: toold up", ErrNotRunning, d.Config.StateDir)
 		}
 		where = running

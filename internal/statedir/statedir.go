@@ -147,6 +147,22 @@ func Running(dir string) (d Daemon, ok bool, err error) {
 	return d, true, nil
 }
 
+// Left returns the daemon that last served dir if it ended without Close, as one that was killed, and when dir was last
+// written. It does not look whether the daemon still runs.
+func Left(dir string) (d Daemon, last time.Time, ok bool) {
+	d, err := read(dir)
+	if err != nil {
+		return d, last, false
+	}
+	written, _ := filepath.Glob(filepath.Join(dir, "journal", "*"))
+	for _, path := range append(written, filepath.Join(dir, daemonName)) {
+		if info, err := os.Stat(path); err == nil && info.ModTime().After(last) {
+			last = info.ModTime()
+		}
+	}
+	return d, last, true
+}
+
 func read(dir string) (d Daemon, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, daemonName))
 	if err == nil {
