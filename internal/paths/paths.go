@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"iter"
 	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 	"syscall"
@@ -39,14 +39,14 @@ func Above(path string) string {
 }
 
 // Up returns a clean path and the directories above it, the nearest first.
-func Up(path string) iter.Seq[string] {
+func Up(dir string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for yield(path) {
-			above := filepath.Dir(path)
-			if above == path {
+		for yield(dir) {
+			above := path.Dir(dir)
+			if above == dir {
 				return
 			}
-			path = above
+			dir = above
 		}
 	}
 }
@@ -56,6 +56,14 @@ func Up(path string) iter.Seq[string] {
 func Resolve(path string) (string, error) {
 	canonical, _, err := ResolveLinks(path)
 	return canonical, err
+}
+
+// Existing is Resolve for a path that must exist.
+func Existing(path string) (string, error) {
+	if _, err := os.Stat(path); err != nil {
+		return "", err
+	}
+	return Resolve(path)
 }
 
 // ResolveLinks is like Resolve, and also returns the canonical paths of the links that it followed.
@@ -74,7 +82,7 @@ func ResolveOutside(path, dir string) (canonical, rest string, outside bool, err
 // ResolveUntil is ResolveLinks, but looks at nothing below one of the stops: when it reaches one, canonical is that, and
 // rest is what was not resolved.
 func ResolveUntil(path string, stops ...string) (canonical, rest string, links []string, err error) {
-	if !filepath.IsAbs(path) {
+	if !strings.HasPrefix(path, "/") {
 		return "", "", nil, fmt.Errorf("cannot resolve %q: the path is not absolute", path)
 	}
 	done := "/"
@@ -86,7 +94,7 @@ func ResolveUntil(path string, stops ...string) (canonical, rest string, links [
 		case "", ".":
 			continue
 		case "..":
-			done = filepath.Dir(done)
+			done = Above(done)
 			continue
 		}
 		next := strings.TrimSuffix(done, "/") + "/" + name // Join is slower
@@ -102,7 +110,7 @@ func ResolveUntil(path string, stops ...string) (canonical, rest string, links [
 		}
 		links = append(links, next)
 		rest = target + "/" + rest
-		if filepath.IsAbs(target) {
+		if strings.HasPrefix(target, "/") {
 			done, rest = "/", rest[1:]
 		}
 	}

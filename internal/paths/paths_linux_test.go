@@ -1,6 +1,7 @@
 package paths_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -45,7 +46,11 @@ func TestResolveAgreesWithTheKernelOnRandomTrees(t *testing.T) {
 		for range 60 {
 			asked := root + "/" + path(6)
 			fd, err := unix.Open(asked, unix.O_PATH|unix.O_CLOEXEC, 0)
+			existing, missing := paths.Existing(asked)
 			if err != nil {
+				if !errors.Is(missing, err) {
+					t.Fatalf("paths.Existing(%q) = %q, %v; the kernel says: %v", asked, existing, missing, err)
+				}
 				continue
 			}
 			want, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
@@ -53,6 +58,9 @@ func TestResolveAgreesWithTheKernelOnRandomTrees(t *testing.T) {
 			got, resolved := paths.Resolve(asked)
 			if err != nil || resolved != nil || got != want {
 				t.Fatalf("paths.Resolve(%q) = %q, %v; the kernel opens %q, %v", asked, got, resolved, want, err)
+			}
+			if missing != nil || existing != want {
+				t.Fatalf("paths.Existing(%q) = %q, %v; the kernel opens %q", asked, existing, missing, want)
 			}
 			agreed++
 		}

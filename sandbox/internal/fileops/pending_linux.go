@@ -1,13 +1,12 @@
 package fileops
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
 	"strings"
 	"syscall"
 
@@ -44,7 +43,7 @@ type PendingFile struct {
 // Begin writes new content to a pending file, which the caller must discard in the end. Only the owner may read the
 // pending file if there is an old file.
 func Begin(c Change, data io.Reader) (*PendingFile, error) {
-	dir, err := openDir(filepath.Dir(c.Path), c.Parents)
+	dir, err := openDir(path.Dir(c.Path), c.Parents)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +74,7 @@ func (d *PendingFile) Discard() {
 // Commit moves the pending file to its path atomically and durably. The file there must still be Change.Old,
 // unchanged and writable. A new file replaces nothing. Other hard links keep the old content.
 func (d *PendingFile) Commit() error {
-	base := filepath.Base(d.change.Path)
+	base := path.Base(d.change.Path)
 	var err error
 	if d.change.Old == nil {
 		err = d.appear(base)
@@ -90,7 +89,7 @@ func (d *PendingFile) Commit() error {
 
 // Remove removes Change.Old, which must be unchanged and writable.
 func Remove(c Change) error {
-	dir, err := openDir(filepath.Dir(c.Path), false)
+	dir, err := openDir(path.Dir(c.Path), false)
 	if err != nil {
 		return err
 	}
@@ -98,7 +97,7 @@ func Remove(c Change) error {
 	if err := (&PendingFile{change: c, dir: dir}).unchanged(); err != nil {
 		return err
 	}
-	if err := unix.Unlinkat(dir, filepath.Base(c.Path), 0); err != nil {
+	if err := unix.Unlinkat(dir, path.Base(c.Path), 0); err != nil {
 		return err
 	}
 	return syncDir(dir)
@@ -118,8 +117,11 @@ func (d *PendingFile) appear(base string) error {
 
 func (d *PendingFile) replace(base string) error {
 	if d.name == "" {
-		name := temporaryName()
-		if err := d.link(name); err != nil {
+		name, err := temporaryName()
+		if err == nil {
+			err = d.link(name)
+		}
+		if err != nil {
 			return err
 		}
 		d.name = name
@@ -147,7 +149,7 @@ func (d *PendingFile) unchanged() error {
 	if d.change.Old == nil {
 		return nil
 	}
-	base := filepath.Base(d.change.Path)
+	base := path.Base(d.change.Path)
 	there, err := nofollow.Stat(d.dir, base)
 	if err != nil {
 		return err
@@ -199,7 +201,10 @@ func (d *PendingFile) create() (*os.File, error) {
 }
 
 func (d *PendingFile) createNamed() (*os.File, error) {
-	name := temporaryName()
+	name, err := temporaryName()
+	if err != nil {
+		return nil, err
+	}
 	w, err := d.openNew(name, unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW)
 	if err == nil {
 		d.name = name
@@ -277,6 +282,11 @@ func cause(err error) error {
 	return err
 }
 
-func temporaryName() string {
-	return ".toold-" + rand.Text()[:16] + ".tmp"
+func temporaryName() (string, error) {
+	var b [16]byte
+	_, err := unix.Getrandom(b[:], 0)
+	for i := range b {
+		b[i] = 'A' + b[i]%16
+	}
+	return ".toold-" + string(b[:]) + ".tmp", err
 }

@@ -3,7 +3,6 @@ package helper
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -131,7 +130,7 @@ func (s *Spec) bwrapHidden(cover func() (int, error)) ([]string, error) {
 // their contents.
 func (s *Spec) hiddenHere() (list []string, err error) {
 	for _, path := range s.Hide {
-		real, err := filepath.EvalSymlinks(path)
+		real, err := paths.Existing(path)
 		if errors.Is(s.unreachable(path, err), unix.EACCES) {
 			return nil, stage("hide "+path, err)
 		}
@@ -206,7 +205,7 @@ func (s *Spec) source(path string) string {
 	}
 	for _, c := range s.Caches {
 		if paths.Below(path, c.Path) {
-			return filepath.Join(c.From, path[len(c.Path):])
+			return c.From + path[len(c.Path):]
 		}
 	}
 	return path

@@ -3,7 +3,6 @@ package helper
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -52,7 +51,7 @@ func (v *View) unreachable(path string, err error) error {
 // closedByOther reports whether the directory that makes a path unreachable belongs to another user, so that calls
 // cannot open it.
 func closedByOther(path string) bool {
-	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+	for dir := paths.Above(path); ; dir = paths.Above(dir) {
 		var st unix.Stat_t
 		if err := unix.Stat(dir, &st); err != unix.EACCES {
 			return err == nil && int(st.Uid) != unix.Geteuid()

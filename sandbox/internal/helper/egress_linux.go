@@ -4,9 +4,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"os"
-	"path/filepath"
+	"path"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/internal/paths"
 )
 
 // openProxyListeners routes every IPv4 address to the call's own network, listens there for DNS and on the ports, and
@@ -109,13 +111,13 @@ const resolverFile = "/dev/.resolv"
 // ownResolver returns a tree that replaces the target of /etc/resolv.conf by resolverText. Without such a file,
 // programs query 127.0.0.1 by default.
 func ownResolver() ([]tree, error) {
-	to, err := filepath.EvalSymlinks("/etc/resolv.conf")
+	to, err := paths.Existing("/etc/resolv.conf")
 	if err != nil {
 		if to, err = os.Readlink("/etc/resolv.conf"); err != nil {
 			return nil, nil
 		}
-		if !filepath.IsAbs(to) {
-			to = filepath.Join("/etc", to)
+		if !path.IsAbs(to) {
+			to = path.Join("/etc", to)
 		}
 		if !Covered(to) {
 			return nil, nil // dangling, and its target cannot be created

@@ -2,8 +2,9 @@
 // the call has no other processes, and reports to the daemon.
 //
 // Of toold, it imports only fileops and paths, and otherwise only packages near the kernel, so that a re-executed
-// binary enters it before the daemon's large packages are initialised (the Go linker initialises packages that are
-// ready in the order of their paths). For this it has toold's only init function.
+// binary enters it before the daemon's large packages are initialised: the Go linker always takes the package with the
+// least path of those whose imports are initialised, so that golang.org/x/sys/unix must be the last of its imports. For
+// this it has toold's only init function.
 package helper
 
 // Marker is the first argument of a helper. It has no effect on its own: unless descriptor 3 is the control socket of

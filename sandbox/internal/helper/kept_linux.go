@@ -3,7 +3,6 @@ package helper
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -247,7 +246,7 @@ func (b *base) fill(s *Spec, terminal []tree) error {
 
 func hiddenOf(dirs, hide []string) (hidden []string) {
 	for _, path := range hide {
-		if real, err := filepath.EvalSymlinks(path); err == nil && slices.Contains(dirs, real) {
+		if real, err := paths.Existing(path); err == nil && slices.Contains(dirs, real) {
 			hidden = append(hidden, real)
 		}
 	}

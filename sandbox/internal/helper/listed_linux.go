@@ -3,8 +3,8 @@ package helper
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -78,7 +78,7 @@ func (r ruleset) addReadable(fd int, path string, hide []string) error {
 		if !e.IsDir() && !e.Type().IsRegular() {
 			continue // a link needs no right of its own
 		}
-		below := Root{Path: filepath.Join(path, e.Name())}
+		below := Root{Path: strings.TrimSuffix(path, "/") + "/" + e.Name()}
 		err := below.with(func(fd int) error { return r.addReadable(fd, below.Path, hide) })
 		if err != nil && !errors.Is(err, unix.ELOOP) && !errors.Is(err, unix.EACCES) { // it has become a link
 			return err

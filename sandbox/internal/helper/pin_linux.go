@@ -2,7 +2,6 @@ package helper
 
 import (
 	"errors"
-	"path/filepath"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -76,7 +75,7 @@ func WaysTo(v View) []string {
 // waysTo returns the directories between roots and other paths, outermost first.
 func waysTo(roots []Root, list []string) (dirs []string) {
 	for _, path := range list {
-		for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
+		for dir := paths.Above(path); dir != "/"; dir = paths.Above(dir) {
 			below := func(r Root) bool { return r.Writable && paths.Below(dir, r.Path) }
 			if slices.ContainsFunc(roots, below) {
 				dirs = append(dirs, dir)

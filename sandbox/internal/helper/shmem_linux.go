@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"path"
 	"strconv"
 	"strings"
 
@@ -105,8 +105,8 @@ func (p *pieces) open(of Proc) {
 // sameTable reports whether two threads share their table of open files (kcmp(2)).
 func sameTable(a, b string) bool {
 	const files = 2 // KCMP_FILES
-	one, err := strconv.Atoi(filepath.Base(a))
-	other, err2 := strconv.Atoi(filepath.Base(b))
+	one, err := strconv.Atoi(path.Base(a))
+	other, err2 := strconv.Atoi(path.Base(b))
 	order, _, e := unix.Syscall6(unix.SYS_KCMP, uintptr(one), uintptr(other), files, 0, 0, 0)
 	named := err == nil && err2 == nil
 	return named && e == 0 && order == 0

@@ -2,9 +2,10 @@ package helper
 
 import (
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/internal/paths"
 )
 
 // tree is a detached copy of a part of the host's mounts, taken before the view is built.
@@ -78,7 +79,7 @@ func (t tree) makeMountPoint() error {
 	if t.dir {
 		return os.MkdirAll(t.path, 0o755)
 	}
-	if err := os.MkdirAll(filepath.Dir(t.path), 0o755); err != nil {
+	if err := os.MkdirAll(paths.Above(t.path), 0o755); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(t.path, os.O_CREATE|os.O_RDONLY, 0o600)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -199,7 +198,7 @@ func takeTerminal(host string, has bool) []tree {
 }
 
 func resolverBelowRun() (path string, ok bool) {
-	path, err := filepath.EvalSymlinks("/etc/resolv.conf")
+	path, err := paths.Existing("/etc/resolv.conf")
 	return path, err == nil && strings.HasPrefix(path, "/run/")
 }
 

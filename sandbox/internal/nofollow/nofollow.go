@@ -5,7 +5,7 @@ package nofollow
 import (
 	"io"
 	"io/fs"
-	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -40,7 +40,7 @@ func ReadFile(path string, most int64) ([]byte, error) {
 
 // Against joins a path to dir without cleaning it.
 func Against(dir, path string) string {
-	if filepath.IsAbs(path) {
+	if strings.HasPrefix(path, "/") {
 		return path
 	}
 	return dir + "/" + path
