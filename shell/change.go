@@ -9,11 +9,12 @@ import (
 // pointee returns the name of the variable, or the number of the argument, that ${!name} stands for; "" if that is not
 // known.
 func (w *walker) pointee(p *syntax.ParamExp, s *state) string {
-	if !p.Excl || w.posix || p.Names != 0 || !plainExpansion(p) {
+	isIndirect := p.Excl && p.Names == 0
+	if !isIndirect || w.posix || !plainExpansion(p) {
 		return ""
 	}
 	v, set := w.operandOf(p.Param.Value, s)
-	if ordinary := isNumber(v.text) && v.text[0] != '0' || syntax.ValidName(v.text); set != yes || !ordinary {
+	if set != yes || !isInteger(v.text) && !syntax.ValidName(v.text) {
 		return ""
 	}
 	return v.text

@@ -52,7 +52,8 @@ func (v variable) or(o variable) variable {
 	return variable{
 		value: v.value.or(o.value), readonly: v.readonly || o.readonly,
 		array: v.array || o.array, integer: v.integer || o.integer,
-		exported: v.exported || o.exported, unset: v.unset || o.unset, refers: v.refers || o.refers,
+		exported: v.exported || o.exported, unset: v.unset || o.unset,
+		refers: v.refers || o.refers,
 	}
 }
 
