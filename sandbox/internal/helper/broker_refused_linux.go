@@ -4,7 +4,6 @@ package helper
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"strconv"
 	"sync"
@@ -13,7 +12,12 @@ import (
 )
 
 // errRefused means that the broker refused; other errors are the kernel's.
-var errRefused = fmt.Errorf("the socket is the machine's: %w", unix.EACCES)
+var errRefused = refusedError{}
+
+type refusedError struct{}
+
+func (refusedError) Error() string { return "the socket is the machine's: permission denied" }
+func (refusedError) Unwrap() error { return unix.EACCES }
 
 const maxRefusals = 16
 

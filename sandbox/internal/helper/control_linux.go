@@ -2,8 +2,6 @@ package helper
 
 import (
 	"errors"
-	"io"
-	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -82,9 +80,16 @@ func receiveOrder(buf []byte) (order Order, fds []int, err error) {
 }
 
 func readSpec(fd int) (Spec, error) {
-	f := os.NewFile(uintptr(fd), "specification")
-	defer f.Close()
-	b, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<40))
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return Spec{}, err
+	}
+	b := make([]byte, st.Size)
+	n, err := unix.Pread(fd, b, 0)
+	if err == nil && n < len(b) {
+		err = errGarbled
+	}
 	if err != nil {
 		return Spec{}, err
 	}

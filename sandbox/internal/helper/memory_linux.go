@@ -1,10 +1,10 @@
 package helper
 
 import (
-	"fmt"
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -71,11 +71,16 @@ func privateBytes(p Proc) (sum uint64) {
 	}
 	for line := range strings.Lines(string(b)) {
 		name, rest, _ := strings.Cut(line, ":")
-		var kilobytes uint64
 		if slices.Contains(ownFields(), name) {
-			_, _ = fmt.Sscan(rest, &kilobytes)
-			sum += kilobytes << 10
+			sum += kilobytes(rest)
 		}
 	}
 	return sum
+}
+
+// kilobytes returns the size at the start of a text, such as "    12 kB".
+func kilobytes(text string) (bytes uint64) {
+	number, _, _ := strings.Cut(strings.TrimSpace(text), " ")
+	n, _ := strconv.ParseUint(number, 10, 64)
+	return n << 10
 }

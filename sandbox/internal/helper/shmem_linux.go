@@ -25,11 +25,10 @@ func (s *sharedMemory) growth(now uint64) uint64 {
 }
 
 // sharedNow returns "Shmem" of /proc/meminfo in bytes (proc_meminfo(5)).
-func sharedNow() (bytes uint64) {
+func sharedNow() uint64 {
 	b, _ := os.ReadFile("/proc/meminfo")
 	_, rest, _ := strings.Cut(string(b), "\nShmem:")
-	_, _ = fmt.Sscan(rest, &bytes)
-	return bytes << 10
+	return kilobytes(rest)
 }
 
 // patience limits the descriptors and mappings that are read. A process with more could hide memory among them.

@@ -2,9 +2,9 @@ package helper
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -156,7 +156,7 @@ func (r Root) mustBe(fd int) error {
 func Identity(fd int) (string, error) {
 	var st unix.Stat_t
 	err := unix.Fstat(fd, &st)
-	return fmt.Sprintf("%d:%d", st.Dev, st.Ino), err
+	return strconv.FormatUint(st.Dev, 10) + ":" + strconv.FormatUint(st.Ino, 10), err
 }
 
 var devices = [...]string{"null", "zero", "full", "random", "urandom", "tty"}
@@ -241,7 +241,7 @@ type privateMount struct {
 func privateMounts(tmpBytes uint64) []privateMount {
 	options := "mode=1777"
 	if tmpBytes > 0 {
-		options = fmt.Sprintf("mode=1777,size=%d,nr_inodes=%d", tmpBytes, tmpBytes/perFile+1)
+		options = "mode=1777,size=" + strconv.FormatUint(tmpBytes, 10) + ",nr_inodes=" + strconv.FormatUint(tmpBytes/perFile+1, 10)
 	}
 	return []privateMount{
 		{"/tmp", options, flagsPlain},
@@ -292,7 +292,7 @@ func mountBelowDev() error {
 	if err := unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620,max=512"); err != nil {
 		return stage("mount /dev/pts", err)
 	}
-	options := fmt.Sprintf("mode=1777,size=%d,nr_inodes=16k", shmBytes)
+	options := "mode=1777,size=" + strconv.Itoa(shmBytes) + ",nr_inodes=16k"
 	return stage("mount /dev/shm", unix.Mount("tmpfs", "/dev/shm", "tmpfs", flagsPlain, options))
 }
 

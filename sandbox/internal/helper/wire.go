@@ -201,12 +201,25 @@ func encode(b []byte, prefix string, from reflect.Value) ([]byte, error) {
 }
 
 func encodeOne(b []byte, key string, v reflect.Value) ([]byte, error) {
-	text := fmt.Sprint(v)
+	text := plain(v)
 	b = append(b, key+"\x00"+text+"\x00"...)
 	if strings.Contains(text, "\x00") {
 		return b, fmt.Errorf("the %s holds a NUL byte", key)
 	}
 	return b, nil
+}
+
+// plain returns the text of a string, a number or a boolean. It does without fmt, which nothing else needs in a call.
+func plain(v reflect.Value) string {
+	switch {
+	case v.CanInt():
+		return strconv.FormatInt(v.Int(), 10)
+	case v.CanUint():
+		return strconv.FormatUint(v.Uint(), 10)
+	case v.Kind() == reflect.Bool:
+		return strconv.FormatBool(v.Bool())
+	}
+	return v.String()
 }
 
 // decode is the inverse of encode. An unknown key is an error, since daemon and helper are the same binary.
