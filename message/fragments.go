@@ -7,8 +7,14 @@ import (
 	"slices"
 )
 
-// A collection has the fragments of a run since its last stop_reason. Its calls run only if the next stop_reason says
-// that the model waits for them.
+// Limits of a Decoder that sets none.
+const (
+	defaultFragmentCalls = 128
+	defaultFragmentBytes = 16 << 20
+)
+
+// collection has the calls of a run whose fragments arrived since its last stop_reason. They become a request only if
+// the next stop_reason says that the model waits for them.
 type collection struct {
 	origin  Origin // of the first fragment
 	lastSeq int64
@@ -36,14 +42,14 @@ func (c *collection) of(from Origin) bool {
 	return c.origin.AgentID == from.AgentID && c.origin.ConversationID == from.ConversationID
 }
 
-// A found call with its run.
+// found is a call that is being collected, with its run.
 type found struct {
 	run *collection
 	*ToolCall
 }
 
-// find returns the collected calls with an id that a frame may mean. A frame without agent or conversation may mean
-// any.
+// find returns the calls being collected that a frame from an origin may mean by an id. If it names no agent or
+// conversation, it may mean those of any.
 func (d *Decoder) find(id string, from Origin) (all []found) {
 	for _, run := range d.runs {
 		as := Origin{AgentID: cmp.Or(from.AgentID, run.origin.AgentID), ConversationID: cmp.Or(from.ConversationID, run.origin.ConversationID)}
@@ -69,7 +75,8 @@ func (d *Decoder) forget(id string, from Origin) {
 	d.runs = slices.DeleteFunc(d.runs, func(c *collection) bool { return len(c.calls) == 0 })
 }
 
-// collect adds a fragment to its run. It ignores a repeated seq_id, which belongs to a replayed stream.
+// collect adds a fragment to its run. If problem is not empty, it says why the call must not run. A fragment whose seq_id
+// is not above the last one is ignored: it belongs to a stream that is sent again.
 func (d *Decoder) collect(x *decoding, w *wireRequest, c *wireCall, problem string) {
 	if e := checkID(c.CallID, "tool_call_id", c.faults); e != nil {
 		x.errs = append(x.errs, e)
@@ -95,7 +102,7 @@ func (d *Decoder) collect(x *decoding, w *wireRequest, c *wireCall, problem stri
 	}
 	if f == nil {
 		if f = d.begin(run, w, c.CallID); f == nil {
-			x.errorf(InvalidFrame, "fragments of %d calls are being collected, more are not; send stop_reason, or whole calls", d.calls).CallID = c.CallID
+			x.errorf(InvalidFrame, "this fragment begins another call while fragments of %d calls are being collected, which is the limit; send stop_reason, or whole calls", d.calls).CallID = c.CallID
 			return
 		}
 	}
@@ -104,16 +111,17 @@ func (d *Decoder) collect(x *decoding, w *wireRequest, c *wireCall, problem stri
 }
 
 // run returns the collection of a run of an agent's conversation, or nil. All runs without an id share one.
-func (d *Decoder) run(of Origin) *collection {
-	i := slices.IndexFunc(d.runs, func(c *collection) bool { return c.origin.RunID == of.RunID && c.of(of) })
+func (d *Decoder) run(from Origin) *collection {
+	i := slices.IndexFunc(d.runs, func(c *collection) bool { return c.origin.RunID == from.RunID && c.of(from) })
 	if i < 0 {
 		return nil
 	}
 	return d.runs[i]
 }
 
+// begin adds a call to a run, or to a new one if run is nil. It returns nil if there are too many calls.
 func (d *Decoder) begin(run *collection, w *wireRequest, id string) *ToolCall {
-	if d.calls == cmp.Or(max(d.MaxFragmentCalls, 0), 128) {
+	if d.calls == cmp.Or(max(d.MaxFragmentCalls, 0), defaultFragmentCalls) {
 		return nil
 	}
 	d.calls++
@@ -129,6 +137,7 @@ func (d *Decoder) begin(run *collection, w *wireRequest, id string) *ToolCall {
 	return f
 }
 
+// extend adds what a fragment has of a call's name and arguments. It refuses the call if they cannot be joined.
 func (d *Decoder) extend(f *ToolCall, c *wireCall) {
 	f.refuse(sentence(c.faults))
 	for _, name := range []string{c.ToolName, c.Name} {
@@ -144,7 +153,7 @@ func (d *Decoder) extend(f *ToolCall, c *wireCall) {
 	switch {
 	case err != nil:
 		f.refuse("the arguments of a fragment " + err.Error())
-	case d.bytes+len(piece) > cmp.Or(max(d.MaxFragmentBytes, 0), 16<<20):
+	case d.bytes+len(piece) > cmp.Or(max(d.MaxFragmentBytes, 0), defaultFragmentBytes):
 		f.refuse("its fragments are longer than toold collects; send the call whole")
 	default:
 		f.Arguments = append(f.Arguments, piece...)
@@ -157,14 +166,14 @@ func (d *Decoder) extend(f *ToolCall, c *wireCall) {
 func (d *Decoder) lettaStop(x *decoding) {
 	var w wireStop
 	faults := x.bind(&w)
-	act := !x.refuse(faults) && (w.StopReason == "requires_approval" || w.StopReason == "end_turn")
+	awaited := !x.refuse(faults) && (w.StopReason == "requires_approval" || w.StopReason == "end_turn")
 	ended := d.ended(&w)
 	if len(ended) > 0 && slices.ContainsFunc(ended, func(c *collection) bool { return !c.of(ended[0].origin) }) {
 		x.errorf(InvalidFrame, "this stop_reason may mean the fragments of several agents or conversations, so it ended none; send it with their agent_id and conversation_id, or the calls whole")
 		return
 	}
 	for _, run := range ended {
-		if act && len(run.calls) > 0 {
+		if awaited && len(run.calls) > 0 {
 			x.emit(run.request())
 		}
 		for _, f := range run.calls {
@@ -175,21 +184,25 @@ func (d *Decoder) lettaStop(x *decoding) {
 	d.runs = slices.DeleteFunc(d.runs, func(c *collection) bool { return slices.Contains(ended, c) })
 }
 
-// ended returns the collections that a stop_reason may end and does not spare: those of the agent and conversation
-// that it names or, if there are none, of the agents with the run that it names, otherwise all.
+// ended returns the collections that a stop_reason does not spare: those of the conversation that it names, if any;
+// otherwise those of each conversation that has the run it names, if any; otherwise all.
 func (d *Decoder) ended(w *wireStop) []*collection {
 	named := Origin{AgentID: w.AgentID, ConversationID: w.ConversationID}
-	open := slices.DeleteFunc(slices.Clone(d.runs), func(c *collection) bool { return w.spares(c.origin) })
+	open := filter(d.runs, func(c *collection) bool { return !w.spares(c.origin) })
 	isNamed := func(c *collection) bool { return named != Origin{} && c.of(named) }
 	isRun := func(c *collection) bool { return w.RunID != "" && c.origin.RunID == w.RunID }
 	for _, isMeant := range []func(*collection) bool{isNamed, isRun} {
-		if slices.ContainsFunc(open, isMeant) {
-			return slices.DeleteFunc(open, func(c *collection) bool {
-				return !slices.ContainsFunc(d.runs, func(m *collection) bool { return isMeant(m) && c.of(m.origin) })
+		if meant := filter(open, isMeant); len(meant) > 0 {
+			return filter(open, func(c *collection) bool {
+				return slices.ContainsFunc(meant, func(m *collection) bool { return c.of(m.origin) })
 			})
 		}
 	}
 	return open
+}
+
+func filter(list []*collection, keep func(*collection) bool) []*collection {
+	return slices.DeleteFunc(slices.Clone(list), func(c *collection) bool { return !keep(c) })
 }
 
 // spares reports whether a stop_reason names another run, agent or conversation than o.
@@ -202,6 +215,7 @@ func (w *wireStop) spares(o Origin) bool {
 	return false
 }
 
+// request returns the collected calls as one request, with the frame that would have sent them whole.
 func (c *collection) request() *Request {
 	w := wireRequest{MessageType: "approval_request_message", Origin: c.origin}
 	request := &Request{Dialect: LettaAPI, Origin: c.origin}

@@ -95,7 +95,7 @@ func (r *Request) Answer(returns ...ToolReturn) any {
 	return nil
 }
 
-// refuse answers a frame that has faults with one error that names them all.
+// refuse answers a frame that has faults with one error that names them all. It reports whether there are any.
 func (x *decoding) refuse(faults []fault) bool {
 	if len(faults) == 0 {
 		return false
