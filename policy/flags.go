@@ -101,6 +101,7 @@ func (p *Policy) nearest(e Effect) (best *rule, flags []Word) {
 
 const maxFlags = 4
 
+// butFor names the rule that would allow an effect without its flags, and those flags; "" if there is none.
 func (p *Policy) butFor(e Effect) string {
 	r, flags := p.nearest(e)
 	if r == nil {
