@@ -14,7 +14,7 @@ import (
 type Call struct {
 	tracker  *Tracker
 	set      *compiled
-	makes    bool             // guarded by Tracker.mu
+	makes    bool             // new names count as created by the call; guarded by Tracker.mu
 	since    int64            // when the call began, in nanoseconds
 	began    map[string]state // initial states of readable names with rules, and of links on the way to names with rules
 	violated func()

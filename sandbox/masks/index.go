@@ -14,21 +14,21 @@ import (
 type index struct {
 	path    string
 	seed    maphash.Seed
-	wide    bool
+	sha256  bool  // blob names are SHA-256
 	state   state // of the file when it was last read
 	entries blobs // nil = unreadable
-	vouched blobs // latest entry of each path that no call can have written
-	version int   // of vouched
+	vouched blobs // latest entry of each path that no call can have written; see vouches
+	version int   // changes with what vouches may return
 	unsure  bool  // entries may have changed while calls ran
 }
 
 // blobs maps hashes of paths to hashes of blob names, since an index may have a million entries.
 type blobs map[uint64]uint64
 
-// Limits of an index that is read.
+// Limits of an index; a larger one counts as unreadable.
 const (
-	mostIndex   = 128 << 20
-	mostEntries = 1 << 20
+	maxIndex   = 128 << 20
+	maxEntries = 1 << 20
 )
 
 // index returns the index of a repository, or nil. The entries of one that appears after a call has begun may be from
@@ -39,24 +39,24 @@ func (t *Tracker) index(r *repository) *index {
 	}
 	i := t.indexes[r.index]
 	if i == nil {
-		i = &index{path: r.index, seed: maphash.MakeSeed(), wide: r.wide, vouched: blobs{}, unsure: t.begun}
+		i = &index{path: r.index, seed: maphash.MakeSeed(), sha256: r.sha256, vouched: blobs{}, unsure: t.begun}
 		t.indexes[r.index] = i
 	}
 	return i
 }
 
-// readIndexes reads changed indexes unless a call runs. persons means that no call has run since the last read. The
-// caller holds mu.
-func (t *Tracker) readIndexes(persons bool) {
+// readIndexes reads changed indexes unless a call runs. byPersons means that no call has run since the last read, so
+// that persons made the changes. The caller holds mu.
+func (t *Tracker) readIndexes(byPersons bool) {
 	if len(t.active) > 0 {
 		return
 	}
 	for _, i := range t.indexes {
-		i.read(persons)
+		i.read(byPersons)
 	}
 }
 
-func (i *index) read(persons bool) {
+func (i *index) read(byPersons bool) {
 	now := stateOf(i.path)
 	if now == i.state && (i.entries != nil || i.unsure) {
 		return
@@ -67,7 +67,7 @@ func (i *index) read(persons bool) {
 		i.entries = nil
 	}
 	i.state = now
-	if persons && !i.unsure {
+	if byPersons && !i.unsure {
 		for path, blob := range i.entries {
 			if was[path] != blob {
 				i.vouched[path] = blob
@@ -102,16 +102,16 @@ func (i *index) vouches(r *repository, path string, seen state) bool {
 // list returns the files in the index (gitformat-index(5)). It returns nil if the index is unreadable, unsorted or
 // split.
 func (i *index) list() blobs {
-	text, err := nofollow.ReadFile(i.path, mostIndex)
+	text, err := nofollow.ReadFile(i.path, maxIndex)
 	if err != nil || len(text) < 12 || string(text[:4]) != "DIRC" {
 		return nil
 	}
 	version, count := binary.BigEndian.Uint32(text[4:]), binary.BigEndian.Uint32(text[8:])
-	if version < 2 || version > 4 || count > mostEntries {
+	if version < 2 || version > 4 || count > maxEntries {
 		return nil
 	}
 	r := entryReader{text: text[12:], packed: version == 4, name: 20}
-	if i.wide {
+	if i.sha256 {
 		r.name = 32
 	}
 	list := make(blobs, count)
@@ -126,6 +126,7 @@ func (i *index) list() blobs {
 	return list
 }
 
+// entryReader reads the entries of an index in their order.
 type entryReader struct {
 	text   []byte
 	packed bool // paths omit the prefix that they share with the previous one

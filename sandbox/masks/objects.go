@@ -20,8 +20,8 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// mostHashed limits the size in bytes of files that are compared with blobs.
-const mostHashed = 4 << 20
+// maxHashed limits the size in bytes of files that are compared with blobs.
+const maxHashed = 4 << 20
 
 // HeldByGit reports whether the repository that contains a file has its bytes as a blob. It returns false for files
 // that are larger than 4 MiB, unreadable or masked, and if more than *budget bytes would be unpacked. It reduces
@@ -49,7 +49,7 @@ func (t *Tracker) secret(path string) bool {
 }
 
 func readContent(path string, seen state) (content []byte, ok bool) {
-	content, err := nofollow.ReadFile(path, mostHashed)
+	content, err := nofollow.ReadFile(path, maxHashed)
 	return content, err == nil && stateOf(path) == seen
 }
 
@@ -69,7 +69,7 @@ func (r *repository) holds(path string, budget *int64) bool {
 // blob returns the name that git gives to content (gitformat-pack(5)).
 func (r *repository) blob(content []byte) []byte {
 	object := append(fmt.Appendf(nil, "blob %d\x00", len(content)), content...)
-	if r.wide {
+	if r.sha256 {
 		sum := sha256.Sum256(object)
 		return sum[:]
 	}
@@ -85,7 +85,7 @@ type store struct {
 func (s store) blob(name []byte) (content []byte, ok bool) {
 	text := hex.EncodeToString(name)
 	if f, err := nofollow.OpenFile(filepath.Join(s.dir, text[:2], text[2:])); err == nil {
-		content, ok = s.inflate(f, mostHashed+64)
+		content, ok = s.inflate(f, maxHashed+64)
 		f.Close()
 		head, rest, _ := bytes.Cut(content, []byte{0})
 		if ok && string(head) == fmt.Sprintf("blob %d", len(rest)) {
@@ -99,7 +99,7 @@ func (s store) blob(name []byte) (content []byte, ok bool) {
 			continue
 		}
 		if at := p.find(name); at > 0 {
-			content, ok = s.unpack(p, at, mostDeltas)
+			content, ok = s.unpack(p, at, maxDeltas)
 		}
 		p.close()
 		if ok {
@@ -127,13 +127,13 @@ const (
 	namedDelta  = 7
 )
 
-const mostDeltas = 256
+const maxDeltas = 256
 
 func (s store) unpack(p *pack, at int64, deltas int) (content []byte, ok bool) {
 	r := bufio.NewReader(io.NewSectionReader(p.data, at, p.size-at))
 	kind, size, base, ok := p.kind(r, at)
 	isValid := ok && (kind == packedBlob || base > 0)
-	if !isValid || deltas == 0 || size > mostHashed {
+	if !isValid || deltas == 0 || size > maxHashed {
 		return nil, false
 	}
 	text, ok := s.inflate(r, size)
@@ -155,7 +155,7 @@ func patched(from, delta []byte) (content []byte, ok bool) {
 		return nil, false
 	}
 	delta = delta[n:]
-	if size, n = binary.Uvarint(delta); n <= 0 || size > mostHashed {
+	if size, n = binary.Uvarint(delta); n <= 0 || size > maxHashed {
 		return nil, false
 	}
 	for delta = delta[n:]; len(delta) > 0; {
@@ -288,7 +288,7 @@ func (p *pack) kind(r *bufio.Reader, at int64) (kind int, size, base int64, ok b
 	kind, size = int(first>>4&7), int64(first&15)
 	if first&0x80 != 0 {
 		more, err := binary.ReadUvarint(r)
-		if err != nil || more > mostHashed {
+		if err != nil || more > maxHashed {
 			return 0, 0, 0, false
 		}
 		size |= int64(more) << 4

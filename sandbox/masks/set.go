@@ -164,10 +164,10 @@ func (b *builder) exempt(n *name) {
 		n.reads, n.writes = false, false
 		return
 	}
-	held := n.held.yes && n.reads && n.read.Action == policy.Ask // and so is what the same rule forbids to write
-	heldToo := held && n.write.Rule == n.read.Rule
-	n.reads = n.reads && !held && !b.lifts(n, policy.Read, n.read)
-	n.writes = n.writes && !heldToo && !b.lifts(n, policy.Write, n.write)
+	inGit := n.tracked.yes && n.reads && n.read.Action == policy.Ask
+	sameRule := n.write.Rule == n.read.Rule
+	n.reads = n.reads && !inGit && !b.lifts(n, policy.Read, n.read)
+	n.writes = n.writes && !(inGit && sameRule) && !b.lifts(n, policy.Write, n.write)
 }
 
 func (b *builder) add(n *name) {

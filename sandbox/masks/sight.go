@@ -74,15 +74,15 @@ func (t *Tracker) Changed(path string) {
 	t.look(path, true)
 }
 
-// mostLost limits the names kept of moved or removed directories.
-const mostLost = 1000
+// maxLost limits the names kept of moved or removed directories.
+const maxLost = 1000
 
 // Moved updates the path of a directory. It reports whether to list the directory again, because rules depend on its
 // path.
 func (t *Tracker) Moved(from, to string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	more := len(t.lost) > mostLost
+	more := len(t.lost) > maxLost
 	if more {
 		t.lost = names{}
 	}
@@ -257,7 +257,7 @@ type name struct {
 	reads       bool
 	writes      bool
 
-	held        held
+	tracked     tracked
 	came        bool  // it appeared while the Watcher ran, and was not found by listing a directory
 	made        state // state as a call created it; zero = no call did
 	targetState state // its state when a call created the link; zero = no call did

@@ -10,12 +10,12 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// held records whether a person added a file's bytes to git under this path. A mask on such a file would make git
+// tracked records whether a person added a file's bytes to git under this path. A mask on such a file would make git
 // fail, and protect nothing.
-type held struct {
-	yes bool
-	of  state // state of the file when that was checked
-	by  int   // index.version when that was checked
+type tracked struct {
+	yes     bool
+	file    state // when that was checked
+	version int   // index.version when that was checked
 }
 
 // state identifies a file and its content; zero = missing.
@@ -49,7 +49,7 @@ type repository struct {
 	top     string
 	index   string
 	objects []string // including alternates
-	wide    bool     // object names are SHA-256
+	sha256  bool     // object names are SHA-256
 }
 
 // refresh updates the state of readable files with rules. The caller holds mu.
@@ -69,7 +69,7 @@ func (t *Tracker) refresh() {
 			continue
 		}
 		if n.read.Action == policy.Ask {
-			t.refreshHeld(n)
+			t.refreshTracked(n)
 		}
 		if n.is == "" {
 			continue
@@ -79,11 +79,12 @@ func (t *Tracker) refresh() {
 		}
 	}
 	for _, n := range t.ghosts {
-		t.refreshHeld(n)
+		t.refreshTracked(n)
 	}
 	t.findLinked(linked)
 }
 
+// making reports whether new names count as created by an active call.
 func (t *Tracker) making() bool {
 	for c := range t.active {
 		if c.makes {
@@ -93,24 +94,24 @@ func (t *Tracker) making() bool {
 	return false
 }
 
-// refreshHeld compares a file again if it or the index has changed. It computes the hash in memory, since calls can
+// refreshTracked compares a file with the index again if either has changed. It computes the hash in memory, since calls can
 // observe which files the daemon reads.
-func (t *Tracker) refreshHeld(n *name) {
+func (t *Tracker) refreshTracked(n *name) {
 	repo := t.repository(filepath.Dir(n.target))
-	index, now := t.index(repo), held{}
+	index, now := t.index(repo), tracked{}
 	if index != nil {
-		now.of, now.by = stateOf(n.target), index.version
+		now.file, now.version = stateOf(n.target), index.version
 	}
-	if now.of == n.held.of && now.by == n.held.by {
+	if now.file == n.tracked.file && now.version == n.tracked.version {
 		return
 	}
 	if index != nil {
-		now.yes = index.vouches(repo, n.target, now.of)
+		now.yes = index.vouches(repo, n.target, now.file)
 	}
-	if now.yes != n.held.yes {
+	if now.yes != n.tracked.yes {
 		t.last = nil
 	}
-	n.held = now
+	n.tracked = now
 }
 
 // repository returns the repository that contains a directory, or nil. The caller holds mu.
@@ -151,13 +152,13 @@ func openRepository(top, git string) *repository {
 	}
 	r := &repository{top: top, index: filepath.Join(git, "index"), objects: []string{filepath.Join(common, "objects")}}
 	config := strings.ToLower(readShort(filepath.Join(common, "config")))
-	r.wide = strings.Contains(strings.ReplaceAll(config, " ", ""), "objectformat=sha256")
-	const mostBorrowed = 16
-	for i := 0; i < len(r.objects) && len(r.objects) < mostBorrowed; i++ {
+	r.sha256 = strings.Contains(strings.ReplaceAll(config, " ", ""), "objectformat=sha256")
+	const maxBorrowed = 16
+	for i := 0; i < len(r.objects) && len(r.objects) < maxBorrowed; i++ {
 		for line := range strings.Lines(readShort(filepath.Join(r.objects[i], "info", "alternates"))) {
 			line = strings.TrimSpace(line)
 			isPath := line != "" && !strings.HasPrefix(line, "#")
-			if isPath && len(r.objects) < mostBorrowed {
+			if isPath && len(r.objects) < maxBorrowed {
 				r.objects = append(r.objects, nofollow.Against(r.objects[i], line))
 			}
 		}
