@@ -65,7 +65,7 @@ func (s *Server) reply(ctx context.Context, head dnsmessage.Header, q dnsmessage
 		},
 		Questions: []dnsmessage.Question{q},
 	}
-	n, err := s.asked(ctx, q)
+	n, err := s.resolve(ctx, q)
 	var missing *lookupError
 	switch {
 	case ctx.Err() != nil:
@@ -87,7 +87,8 @@ func (s *Server) reply(ctx context.Context, head dnsmessage.Header, q dnsmessage
 	return packet
 }
 
-func (s *Server) asked(ctx context.Context, q dnsmessage.Question) (*nameRecord, error) {
+// resolve returns the record of the name in a DNS query, if the call may look it up.
+func (s *Server) resolve(ctx context.Context, q dnsmessage.Question) (*nameRecord, error) {
 	text := strings.TrimSuffix(q.Name.String(), ".")
 	host, err := ParseName(text)
 	if err != nil {

@@ -67,7 +67,7 @@ type Server struct {
 	opt     Options
 	ports   []uint16      // of the listeners
 	lookups chan struct{} // one element for each running lookup
-	held    int           // connections; guarded by Slots.mu
+	held    int           // slots that its connections have; guarded by Slots.mu
 
 	mu       sync.Mutex // guards the fields below
 	names    map[string]*nameRecord
@@ -76,6 +76,7 @@ type Server struct {
 	refusals []Refusal
 }
 
+// nameRecord is a name that the call looked up.
 type nameRecord struct {
 	host    string
 	address netip.Addr // made up
@@ -135,6 +136,7 @@ func (s *Server) Refusals() []Refusal {
 	return append([]Refusal(nil), s.refusals...)
 }
 
+// refuse records a refusal for the return of the call, and returns why.
 func (s *Server) refuse(host string, port uint16, why error) error {
 	s.remember(Refusal{Host: host, Port: port, Why: why})
 	return why
@@ -170,7 +172,7 @@ func (s *Server) checkAllowed(ctx context.Context, host string, port uint16) err
 
 var errTooMany = errors.New("the call has asked for too many names")
 
-// Their number is limited.
+// recordOf returns the record of a name, and makes one for a new name unless there are maxNames.
 func (s *Server) recordOf(host string) (*nameRecord, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,8 +194,8 @@ func madeUp(n uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte{198, 18 + byte(n>>16), byte(n >> 8), byte(n)})
 }
 
-// addresses calls Options.Allow for a name and returns its addresses, which it looks up if they are stale. Calls for
-// one name run one after another, so that Allow can reuse an answer. A failed lookup is a *lookupError.
+// addresses returns the addresses of an allowed name that may be contacted. It looks them up again if they are stale.
+// Calls for one name run one after another, so that Allow can reuse an answer. A failed lookup is a *lookupError.
 func (s *Server) addresses(ctx context.Context, n *nameRecord, port uint16) ([]netip.Addr, error) {
 	select {
 	case n.busy <- struct{}{}:
@@ -238,6 +240,7 @@ func (s *Server) contactable(host string, all []netip.Addr) (found []netip.Addr,
 	return found, refused
 }
 
+// lookup runs Options.Lookup while at most maxLookups run.
 func (s *Server) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	select {
 	case s.lookups <- struct{}{}:

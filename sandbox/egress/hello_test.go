@@ -148,7 +148,7 @@ func TestTLSForAnotherNameIsNotPassedOn(t *testing.T) {
 		s := New(Options{OtherNames: c.others})
 		var out bytes.Buffer
 		from := bytes.NewReader(evil)
-		err := s.begin(&out, from, c.to)
+		err := s.forwardFirst(&out, from, c.to)
 		_, _ = io.Copy(&out, from) // as join does
 		if passed := err == nil; passed != c.passed || passed && !bytes.Equal(out.Bytes(), evil) || !passed && out.Len() > 0 {
 			t.Errorf("%s: %v, %d bytes passed on", what, err, out.Len())
@@ -178,7 +178,7 @@ func TestNoRecordVersionHidesTheName(t *testing.T) {
 				return cert, nil
 			}}).HandshakeContext(t.Context())
 		}()
-		if err := New(Options{}).begin(inside, bytes.NewReader(said), target{name: "pkg.example", port: 443}); err == nil {
+		if err := New(Options{}).forwardFirst(inside, bytes.NewReader(said), target{name: "pkg.example", port: 443}); err == nil {
 			t.Errorf("record version %04x: the server is asked for %q", version, <-asked)
 		}
 		inside.Close()

@@ -11,6 +11,7 @@ import (
 	"time"
 )
 
+// accept joins the connections of a listener to their hosts until ctx ends, and waits for them.
 func (s *Server) accept(ctx context.Context, l net.Listener) {
 	var open sync.WaitGroup
 	defer open.Wait()
@@ -42,6 +43,7 @@ func (s *Server) accept(ctx context.Context, l net.Listener) {
 	}
 }
 
+// wake ends Accept. A listener that has no deadlines is closed.
 func wake(l net.Listener) {
 	if d, ok := l.(interface{ SetDeadline(time.Time) error }); !ok || d.SetDeadline(time.Unix(1, 0)) != nil {
 		l.Close()
@@ -70,7 +72,7 @@ func (s *Server) note(local net.Addr) {
 	known := s.byAddr[at.Addr()] != nil
 	s.mu.Unlock()
 	if !known {
-		_ = s.fit(at)
+		_ = s.checkAddress(at)
 	}
 }
 
@@ -89,15 +91,15 @@ func (s *Server) join(ctx context.Context, c net.Conn) {
 	// Ends when one direction ends, or both are closed.
 	go func() {
 		defer close(done)
-		if err := s.begin(out, c, to); err != nil {
+		if err := s.forwardFirst(out, c, to); err != nil {
 			reset(c)
 			c.Close()
 			out.Close()
 			return
 		}
-		pass(out, c)
+		forward(out, c)
 	}()
-	pass(c, out)
+	forward(c, out)
 	<-done
 }
 
@@ -118,8 +120,8 @@ func (s *Server) endWhenRevoked(ctx context.Context, end context.CancelFunc, c n
 	return func() { end(); watching.Wait() }
 }
 
-// begin forwards the first bytes, unless they are TLS for another name.
-func (s *Server) begin(out io.Writer, c io.Reader, to target) error {
+// forwardFirst forwards the first bytes, unless they are TLS for another name.
+func (s *Server) forwardFirst(out io.Writer, c io.Reader, to target) error {
 	if s.opt.OtherNames || to.name == "" {
 		return nil
 	}
@@ -137,7 +139,8 @@ func (s *Server) begin(out io.Writer, c io.Reader, to target) error {
 	return err
 }
 
-func pass(to, from net.Conn) {
+// forward copies until from ends, and then ends that direction of to. On an error it closes both.
+func forward(to, from net.Conn) {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {
 		err = half.CloseWrite()
@@ -148,6 +151,7 @@ func pass(to, from net.Conn) {
 	}
 }
 
+// reset makes closing a connection send a reset instead of an orderly end.
 func reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
@@ -167,12 +171,13 @@ func (t target) host() string {
 	return t.name
 }
 
+// connect connects to the host that a connection of the call was meant for, by the address at which it arrived.
 func (s *Server) connect(ctx context.Context, local net.Addr) (net.Conn, target, error) {
 	at, err := netip.ParseAddrPort(local.String())
 	if err != nil {
 		return nil, target{}, err
 	}
-	to, err := s.meant(ctx, netip.AddrPortFrom(at.Addr().Unmap(), at.Port()))
+	to, err := s.targetOf(ctx, netip.AddrPortFrom(at.Addr().Unmap(), at.Port()))
 	if err != nil {
 		return nil, to, err
 	}
@@ -185,7 +190,8 @@ func (s *Server) connect(ctx context.Context, local net.Addr) (net.Conn, target,
 	return nil, to, err
 }
 
-func (s *Server) meant(ctx context.Context, at netip.AddrPort) (target, error) {
+// targetOf returns the host for which a made-up address stands, or the address itself, if the call may contact it.
+func (s *Server) targetOf(ctx context.Context, at netip.AddrPort) (target, error) {
 	to := target{port: at.Port()}
 	s.mu.Lock()
 	n := s.byAddr[at.Addr()]
@@ -197,15 +203,15 @@ func (s *Server) meant(ctx context.Context, at netip.AddrPort) (target, error) {
 		return to, err
 	}
 	host := at.Addr().String()
-	if err := s.fit(at); err != nil {
+	if err := s.checkAddress(at); err != nil {
 		return to, err
 	}
 	to.found = []netip.Addr{at.Addr()}
 	return to, s.checkAllowed(ctx, host, to.port)
 }
 
-// fit returns an error for an address that was used directly and is not public.
-func (s *Server) fit(at netip.AddrPort) error {
+// checkAddress refuses an address that was used directly and is not public.
+func (s *Server) checkAddress(at netip.AddrPort) error {
 	err := s.unfit(at.Addr())
 	if err == nil {
 		return nil

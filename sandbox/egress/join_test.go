@@ -174,10 +174,10 @@ func TestWhatStandsForANameInOneCallIsNothingToAnother(t *testing.T) {
 	one, other := New(o), New(o)
 	n := must.Get(one.recordOf("pkg.example"))(t)
 	at := netip.AddrPortFrom(n.address, 80)
-	if to, err := one.meant(t.Context(), at); err != nil || to.name != "pkg.example" {
+	if to, err := one.targetOf(t.Context(), at); err != nil || to.name != "pkg.example" {
 		t.Fatalf("in its own call it is %+v, %v", to, err)
 	}
-	if to, err := other.meant(t.Context(), at); err == nil {
+	if to, err := other.targetOf(t.Context(), at); err == nil {
 		t.Errorf("in another call it leads to %+v", to)
 	}
 }
