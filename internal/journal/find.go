@@ -50,7 +50,7 @@ func (j *Journal) query(do func(*view) error) error {
 		v := j.index.view()
 		err := do(v)
 		v.close()
-		isListing := err == nil && v.lists
+		isListing := err == nil && v.lenient
 		if isListing || errors.Is(err, ErrNotFound) {
 			err = cmp.Or(unread, err)
 		}
@@ -63,7 +63,7 @@ func (j *Journal) query(do func(*view) error) error {
 // Arguments returns a call's arguments as recorded, or ErrNotFound.
 func (j *Journal) Arguments(ctx context.Context, k Key) (text []byte, err error) {
 	err = j.query(func(v *view) error {
-		e, err := v.asked(k)
+		e, err := v.callEvent(k)
 		if err == nil {
 			text = e.call.Arguments
 		}
@@ -152,13 +152,13 @@ func (j *Journal) records(ctx context.Context, q callScan, limit int, fits func(
 // readable calls.
 func (j *Journal) whole(ctx context.Context, q callScan, limit int, fits func(*Record) bool) (list []Record, err error) {
 	err = j.query(func(v *view) error {
-		list, v.lists = nil, true
+		list, v.lenient = nil, true
 		err := v.calls(ctx, q, func(k Key) (bool, error) {
 			if len(list) >= limit {
 				return false, nil
 			}
 			r, err := v.record(k)
-			if v.passes(err) {
+			if v.skips(err) {
 				return true, nil
 			}
 			if err == nil && (fits == nil || fits(&r)) {
@@ -166,7 +166,7 @@ func (j *Journal) whole(ctx context.Context, q callScan, limit int, fits func(*R
 			}
 			return len(list) < limit, err
 		})
-		return cmp.Or(err, v.lost)
+		return cmp.Or(err, v.skipped)
 	})
 	if err != nil {
 		err = fmt.Errorf("cannot read the journal's calls: %w", err)

@@ -123,8 +123,8 @@ func resume(hash hasher, s summary, f *columns.File, r io.ReaderAt) (*tail, erro
 	return t, nil
 }
 
-// again rebuilds a chunk with an unusable file from the log.
-func (x *index) again(c *chunk) (*tail, error) {
+// rebuild rebuilds a chunk with an unusable file from the log.
+func (x *index) rebuild(c *chunk) (*tail, error) {
 	log := chain.NewReader(x.log)
 	defer log.Close()
 	t, before := newTail(x.hash, x.records), c.before

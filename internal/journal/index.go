@@ -311,7 +311,7 @@ func (x *index) inTail(k Key) bool { return x.tail != nil && x.tail.rows[k] != n
 func (x *index) add(r taken, call *Call) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.hold(r.Segment)
+	x.openNewest(r.Segment)
 	if x.tail != nil && r.Number <= x.tail.last.Number {
 		return
 	}
@@ -365,7 +365,7 @@ func (x *index) remove(stays int64) {
 func (x *index) close() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.newest.leave()
+	x.newest.release()
 	x.newest = nil
 	if x.dir == nil {
 		return nil

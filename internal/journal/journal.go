@@ -236,7 +236,7 @@ func (j *Journal) openLog() error {
 	end := w.end()
 	j.opened = opened{time.Now(), end.Segment}
 	x.mu.Lock()
-	x.hold(end.Segment)
+	x.openNewest(end.Segment)
 	x.mu.Unlock()
 	w.signed.CompareAndSwap(nil, &signed{end, time.Now()})
 	return nil

@@ -85,7 +85,7 @@ func fitting(found []Message, limit int) int {
 }
 
 func (j *Journal) messages(ctx context.Context, v *view, q Query, most int) (list []Message, err error) {
-	v.lists = true
+	v.lenient = true
 	scan, err := q.scan(ctx, v)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (j *Journal) messages(ctx context.Context, v *view, q Query, most int) (lis
 		if err == nil {
 			fits, err = r.fits(ctx, &m, &q)
 		}
-		if v.passes(err) {
+		if v.skips(err) {
 			return true, nil
 		}
 		if fits {
@@ -107,7 +107,7 @@ func (j *Journal) messages(ctx context.Context, v *view, q Query, most int) (lis
 		}
 		return len(list) < most && (size <= pageBytes || len(list) < 2), err
 	})
-	return list, cmp.Or(err, v.lost)
+	return list, cmp.Or(err, v.skipped)
 }
 
 func (q *Query) scan(ctx context.Context, v *view) (messageScan, error) {
@@ -170,7 +170,7 @@ func (v *view) seqOf(ctx context.Context, id string) (seq int64, err error) {
 	r := messageReader{v, map[Key]*Call{}, nil}
 	err = v.messages(ctx, messageScan{between: between{before: math.MaxInt64}, conditions: v.x.are(mID, id)}, func(at foundMessage) (bool, error) {
 		m, err := r.read(at)
-		if v.passes(err) {
+		if v.skips(err) {
 			return true, nil
 		}
 		if err == nil && m.ID == id {
@@ -179,7 +179,7 @@ func (v *view) seqOf(ctx context.Context, id string) (seq int64, err error) {
 		return seq == 0, err
 	})
 	if err == nil && seq == 0 {
-		err = cmp.Or(v.lost, fmt.Errorf("message %q: %w", id, ErrNotFound))
+		err = cmp.Or(v.skipped, fmt.Errorf("message %q: %w", id, ErrNotFound))
 	}
 	return seq, err
 }
@@ -236,7 +236,7 @@ func (r *messageReader) message(at foundMessage, e event, rec chain.Record) (m p
 	case *returnEvent:
 		c := r.calls[Key(e.key)]
 		if c == nil {
-			asked, err := r.v.asked(Key(e.key))
+			asked, err := r.v.callEvent(Key(e.key))
 			if err != nil {
 				return m, err
 			}

@@ -69,7 +69,7 @@ func (v *view) each(ctx context.Context, ascending bool, skip func(*summary) boo
 }
 
 func passOn[T any](v *view, list []T, err error, ascending bool, found func(T) (bool, error)) (more bool, _ error) {
-	if v.passes(err) {
+	if v.skips(err) {
 		return true, nil
 	}
 	if err != nil {
@@ -239,7 +239,7 @@ func (p *part) apartMessages(v *view, q messageScan) (apart, matching []int32, _
 			continue
 		}
 		of, err := v.origin(Key(f.key))
-		if err != nil && !v.passes(err) {
+		if err != nil && !v.skips(err) {
 			return nil, nil, err
 		}
 		single(f.row-1, func(column int, is uint32) uint32 {

@@ -184,13 +184,13 @@ func (s *textSearch) choose(v *view, c *summary, found []foundCall) ([]foundCall
 			continue
 		}
 		r, err := v.record(f.key)
-		if err != nil && !v.passes(err) {
+		if err != nil && !v.skips(err) {
 			return nil, err
 		}
 		has[f.key] = err == nil && s.fits(&r)
 	}
 	if within {
-		if err := s.search(v, c, has); err != nil && !v.passes(err) {
+		if err := s.search(v, c, has); err != nil && !v.skips(err) {
 			return nil, fmt.Errorf("cannot look for a text: %w", err)
 		}
 	}

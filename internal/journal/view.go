@@ -14,15 +14,15 @@ import (
 	"github.com/toold/toold/internal/journal/columns"
 )
 
-// view is one query. It is used by one goroutine, which closes it.
+// view reads the journal for one query, in one goroutine, which closes it.
 type view struct {
-	x     *index
-	parts map[*chunk]*part
-	log   *chain.Reader
-	lent  *newest // from the index; may be nil
+	x      *index
+	parts  map[*chunk]*part
+	log    *chain.Reader
+	newest *newest // from the index; may be nil
 
-	lists   bool  // continue after unreadable records
-	lost    error // first such error
+	lenient bool  // skip unreadable records
+	skipped error // why the first of them could not be read
 	missing error // why texts of the last event were replaced by lostBody; nil: none were
 }
 
@@ -30,16 +30,16 @@ func (x *index) view() *view {
 	v := &view{x: x, parts: map[*chunk]*part{}, log: chain.NewReader(x.log)}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	if v.lent = x.newest; v.lent != nil {
-		v.lent.users.Add(1)
-		v.log.Lend(v.lent.segment, v.lent.file)
+	if v.newest = x.newest; v.newest != nil {
+		v.newest.users.Add(1)
+		v.log.Lend(v.newest.segment, v.newest.file)
 	}
 	return v
 }
 
 func (v *view) close() {
 	v.log.Close()
-	v.lent.leave()
+	v.newest.release()
 	for _, p := range v.parts {
 		p.close()
 	}
@@ -53,18 +53,18 @@ type newest struct {
 	users   atomic.Int32
 }
 
-func (n *newest) leave() {
+func (n *newest) release() {
 	if n != nil && n.users.Add(-1) == 0 {
 		_ = n.file.Close() // only read
 	}
 }
 
-// hold opens a segment as the newest. The caller holds x.mu.
-func (x *index) hold(segment uint32) {
+// openNewest opens a segment as the newest. The caller holds x.mu.
+func (x *index) openNewest(segment uint32) {
 	if segment == 0 || x.newest != nil && x.newest.segment == segment {
 		return
 	}
-	x.newest.leave()
+	x.newest.release()
 	x.newest = nil
 	if f, err := chain.OpenSegment(x.log, segment); err == nil {
 		x.newest = &newest{segment: segment, file: f}
@@ -102,6 +102,7 @@ func newPart(x *index, s summary) *part {
 	return &part{summary: s, x: x, hashes: map[[2]int]columns.Hashes{}, numbers: map[[2]int]columns.Numbers{}}
 }
 
+// forget releases the columns of a chunk that a query has read.
 func (v *view) forget(c *chunk) {
 	v.part(c).close()
 	delete(v.parts, c)
@@ -137,7 +138,7 @@ func load[T any](p *part, loaded map[[2]int]T, table, column int, memory func(*c
 		return known
 	}
 	if p.memory == nil {
-		err := p.reach()
+		err := p.openFile()
 		if err == nil {
 			values, err = file(p.open, table, column)
 		}
@@ -145,7 +146,7 @@ func load[T any](p *part, loaded map[[2]int]T, table, column int, memory func(*c
 			loaded[at] = values
 			return values
 		}
-		if p.memory, p.err = p.x.again(p.c); p.err != nil {
+		if p.memory, p.err = p.x.rebuild(p.c); p.err != nil {
 			return values
 		}
 	}
@@ -153,7 +154,8 @@ func load[T any](p *part, loaded map[[2]int]T, table, column int, memory func(*c
 	return loaded[at]
 }
 
-func (p *part) reach() error {
+// openFile opens the file of a chunk. The error is columns.ErrDamaged if it is missing or another one.
+func (p *part) openFile() error {
 	if p.open != nil {
 		return nil
 	}
@@ -171,6 +173,7 @@ func (p *part) reach() error {
 	return nil
 }
 
+// place is the position of a record in the log.
 type place struct {
 	segment uint32
 	at      int64
@@ -223,6 +226,7 @@ func (t *tail) placesOf(c *tailCall) (all []place) {
 	return all
 }
 
+// callRow returns the row of a call, or -1. It is -1 also on failure, which sets p.err.
 func (p *part) callRow(k Key) int {
 	keys := p.number(callRows, nNumber)
 	if row := keys.Search(uint64(k)); row < keys.Len() && Key(keys.At(row)) == k {
@@ -288,14 +292,14 @@ func (v *view) record(k Key) (Record, error) {
 			of, arguments = Key(call.key), call.call.Arguments
 		}
 		if of != k {
-			return Record{}, v.differs(p)
+			return Record{}, v.mismatch(p)
 		}
 		t.apply(e, rec.Number, rec.Time)
 	}
 	known := t.calls[k]
 	switch {
 	case known == nil && len(places) > 0:
-		return Record{}, v.differs(places[0])
+		return Record{}, v.mismatch(places[0])
 	case known == nil:
 		return Record{}, ErrNotFound
 	}
@@ -317,22 +321,23 @@ func (v *view) event(p place) (e event, rec chain.Record, err error) {
 	return e, rec, err
 }
 
-// passes reports whether a query continues despite err: the record was removed, or unreadable ones are skipped.
-func (v *view) passes(err error) bool {
+// skips reports whether a query continues after err: the record was removed, or the view is lenient.
+func (v *view) skips(err error) bool {
 	if err == nil || errors.Is(err, ErrNotFound) {
 		return err != nil
 	}
-	if v.lists {
-		v.lost = cmp.Or(v.lost, err)
+	if v.lenient {
+		v.skipped = cmp.Or(v.skipped, err)
 	}
-	return v.lists
+	return v.lenient
 }
 
-func (v *view) differs(p place) error {
+func (v *view) mismatch(p place) error {
 	return fmt.Errorf("segment %d of the log has another record at byte %d than the index says; look at it with `toold audit verify`", p.segment, p.at)
 }
 
-func (v *view) asked(k Key) (*callEvent, error) {
+// callEvent reads the first record of a call: the request.
+func (v *view) callEvent(k Key) (*callEvent, error) {
 	places, err := v.places(k)
 	if err == nil && len(places) == 0 {
 		err = ErrNotFound
@@ -343,7 +348,7 @@ func (v *view) asked(k Key) (*callEvent, error) {
 	e, _, err := v.event(places[0])
 	call, is := e.(*callEvent)
 	if err == nil && (!is || Key(call.key) != k) {
-		err = v.differs(places[0])
+		err = v.mismatch(places[0])
 	}
 	return call, err
 }
@@ -354,10 +359,11 @@ func (x *index) find(ctx context.Context, column int, hash uint32, fits func(*Ca
 	return v.find(ctx, column, hash, fits)
 }
 
+// find returns the first call that fits among those with a hash in a column, or ErrNotFound.
 func (v *view) find(ctx context.Context, column int, hash uint32, fits func(*Call) bool) (r Record, err error) {
 	found := false
 	err = v.calls(ctx, callScan{static: []condition{{column, []uint32{hash}}}}, func(k Key) (bool, error) {
-		e, err := v.asked(k)
+		e, err := v.callEvent(k)
 		if err == nil && fits(&e.call) {
 			r, err = v.record(k)
 			found = err == nil
@@ -373,6 +379,7 @@ func (v *view) find(ctx context.Context, column int, hash uint32, fits func(*Cal
 	return r, err
 }
 
+// call returns the record of a call without its Arguments, or nil if there is none.
 func (x *index) call(k Key) (*Record, error) {
 	v := x.view()
 	defer v.close()
