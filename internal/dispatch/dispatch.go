@@ -169,7 +169,7 @@ func (d *Dispatcher) Submit(s Submission) *Watcher {
 	}
 	d.admit(c)
 	var refused *refusal
-	c.earlyCancel = d.earlyCancels.first(c.client, d.fence(c, c.ID), c.ID, d.fence(c, c.req.Item), c.req.Item)
+	c.earlyCancel = d.earlyCancels.first(c.client, d.earlyCancelName(c, c.ID), c.ID, d.earlyCancelName(c, c.req.Item), c.req.Item)
 	tooMany := cmp.Or(s.TooMany, d.crowded())
 	switch {
 	case s.Stopped != nil:

@@ -32,6 +32,7 @@ func (c *cancelled) Error() string {
 	return "the call was cancelled: " + c.reason
 }
 
+// stopped returns the refusal for a call whose context has ended, by its cause.
 func stopped(ctx context.Context) *refusal {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errShutdown):
@@ -45,6 +46,7 @@ func stopped(ctx context.Context) *refusal {
 	}
 }
 
+// causeOf returns what caused an error of a kind, as a return names it, or "" if nothing stopped the call.
 func causeOf(ctx context.Context, kind message.ErrorType) string {
 	switch {
 	case kind == message.Timeout:
@@ -60,6 +62,7 @@ func causeOf(ctx context.Context, kind message.ErrorType) string {
 	}
 }
 
+// explained adds to a cancelled result what stopped the call.
 func explained(ctx context.Context, r tools.Result) tools.Result {
 	if r.Failure != tools.Cancelled {
 		return r
@@ -74,6 +77,7 @@ func explained(ctx context.Context, r tools.Result) tools.Result {
 	return r
 }
 
+// refusal is an error return; text says why, and what to do next.
 type refusal struct {
 	kind message.ErrorType
 	text string
@@ -97,31 +101,33 @@ const maxEarlyCancels = 1024
 // earlyCancels has the names of calls that were cancelled before they arrived, by client, oldest first.
 type earlyCancels map[string][]string
 
-func (f earlyCancels) add(client, name string) {
-	names := append(f[client], name)
+func (e earlyCancels) add(client, name string) {
+	names := append(e[client], name)
 	if len(names) > maxEarlyCancels {
 		names = names[1:]
 	}
-	f[client] = names
+	e[client] = names
 }
 
-func (f earlyCancels) first(client string, names ...string) string {
+// first returns the first of the names that was cancelled, or "".
+func (e earlyCancels) first(client string, names ...string) string {
 	for _, name := range names {
-		if slices.Contains(f[client], name) {
+		if slices.Contains(e[client], name) {
 			return name
 		}
 	}
 	return ""
 }
 
-func (f earlyCancels) remove(client, name string) {
-	if i := slices.Index(f[client], name); i >= 0 {
-		f[client] = slices.Delete(f[client], i, i+1)
+func (e earlyCancels) remove(client, name string) {
+	if i := slices.Index(e[client], name); i >= 0 {
+		e[client] = slices.Delete(e[client], i, i+1)
 	}
 }
 
-// fence returns the name of an early cancel of an id for this call's agent.
-func (d *Dispatcher) fence(c *Call, id string) string {
+// earlyCancelName returns the name of an early cancel of an id for this call's agent alone. That for all agents is the
+// id.
+func (d *Dispatcher) earlyCancelName(c *Call, id string) string {
 	return d.opt.Journal.FenceName(&c.key.Agent, id)
 }
 
@@ -147,13 +153,14 @@ func (d *Dispatcher) CancelEarly(ctx context.Context, client string, agent *stri
 	return cancelled
 }
 
+// cancelEarly adds a journaled cancel, and cancels the calls that have arrived since it was found that none had.
 func (d *Dispatcher) cancelEarly(client string, agent *string, id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range d.calls {
 		isAgent := agent == nil || c.key.Agent == *agent
 		if isAgent && c.named(id) && c.client == client {
-			c.Cancel("") // it arrived meanwhile
+			c.Cancel("")
 		}
 	}
 	if name := d.opt.Journal.FenceName(agent, id); !slices.Contains(d.earlyCancels[client], name) {
@@ -182,9 +189,9 @@ func (d *Dispatcher) beganItem(ctx context.Context, client, item string) (agents
 // recorded, so the call may be repeated; the answer is that of another call, or of an earlier part of the cancelled
 // item; or the cancel is for all agents.
 func (d *Dispatcher) takeEarlyCancel(c *Call) {
-	ofEvery := c.earlyCancel == c.ID || c.earlyCancel == c.req.Item
-	isKnown := c.known != nil && (c.known.ID != c.ID || c.earlyCancel != d.fence(c, c.ID))
-	if c.lost != nil || ofEvery || isKnown {
+	answerOfAnother := c.known != nil && (c.known.ID != c.ID || c.earlyCancel != d.earlyCancelName(c, c.ID))
+	forAllAgents := c.earlyCancel == c.ID || c.earlyCancel == c.req.Item
+	if c.lost != nil || answerOfAnother || forAllAgents {
 		return
 	}
 	d.mu.Lock()
