@@ -8,10 +8,12 @@ import (
 	"github.com/gorilla/websocket"
 )
 
+// serveCodex serves a connection that speaks the exec-server protocol.
 func (s *Server) serveCodex(w http.ResponseWriter, r *http.Request, token Token) {
 	s.connect(w, r, token, (*session).runCodex)
 }
 
+// runCodex runs a session whose frames are those of the exec-server protocol.
 func (ss *session) runCodex() {
 	defer ss.conn.Close()
 	c := ss.srv.opt.Codex.Connect(ss.token.Name, func(frame []byte) error { return ss.writeFrame(websocket.TextMessage, frame) })
@@ -48,6 +50,7 @@ func (ss *session) runCodex() {
 	<-beating
 }
 
+// beat sends pings until gone is closed. It closes the connection if one fails or the token is revoked.
 func (ss *session) beat(gone <-chan struct{}) {
 	ticker := time.NewTicker(ss.srv.opt.Ping)
 	defer ticker.Stop()

@@ -40,20 +40,20 @@ type session struct {
 	charged    int64            // bytes charged to the server's budget
 	frame      []byte           // being handled
 	program    *message.Program // from hello
+	badInRow   int              // invalid frames in a row
 	subscribed bool             // there is a subscription, or one in the outbox
 	dir        string           // selects the workspace of calls; see dispatch.Submission
 
 	last history // used only by the writer
 
-	mu       sync.Mutex
-	feeds    []*feed               // of the calls that the session follows
-	items    []*item               // unanswered items
-	met      map[dispatch.Key]bool // background calls that the session has followed
-	wants    output                // requested form of live output
-	ending   bool                  // write all due output, then close
-	lingers  bool                  // incoming frames are ignored
-	left     bool                  // the connection has ended
-	badInRow int
+	mu      sync.Mutex
+	feeds   []*feed               // of the calls that the session follows
+	items   []*item               // unanswered items
+	met     map[dispatch.Key]bool // background calls that the session has followed
+	wants   output                // requested form of live output
+	ending  bool                  // write all due output, then close
+	lingers bool                  // incoming frames are ignored
+	left    bool                  // the connection has ended
 }
 
 func newSession(srv *Server, conn *websocket.Conn, token Token) *session {
@@ -68,6 +68,7 @@ func newSession(srv *Server, conn *websocket.Conn, token Token) *session {
 	return ss
 }
 
+// poke wakes the writer.
 func (ss *session) poke() { notify(ss.wake) }
 
 func notify(wake chan<- struct{}) {
@@ -77,6 +78,7 @@ func notify(wake chan<- struct{}) {
 	}
 }
 
+// run serves the connection, and returns when its reader and writer have ended.
 func (ss *session) run() {
 	defer ss.conn.Close()
 	if ss.token.decides() {
@@ -106,6 +108,7 @@ func (ss *session) run() {
 	ss.detachAll()
 }
 
+// read handles frames until the connection ends or has to.
 func (ss *session) read() {
 	defer func() { ss.srv.incoming.take(&ss.charged, 0) }()
 	alive := func(string) error { return ss.conn.SetReadDeadline(time.Now().Add(ss.srv.opt.Idle)) }
@@ -149,6 +152,7 @@ func timedOut(err error) bool {
 	return errors.As(err, &e) && e.Timeout()
 }
 
+// goodbye is a close frame in the outbox.
 type goodbye struct {
 	code int
 	text string
@@ -163,6 +167,7 @@ func (ss *session) dismiss(code int, text string) {
 	saying.Wait()
 }
 
+// endWriting sends the end of the stream; the client can still write.
 func (ss *session) endWriting() {
 	if half, ok := ss.conn.NetConn().(interface{ CloseWrite() error }); ok {
 		half.CloseWrite()
@@ -201,6 +206,7 @@ func (ss *session) linger() {
 	}
 }
 
+// accept handles a frame of agents, approvers and observers. It returns false if the connection ends.
 func (ss *session) accept(kind int, frame []byte) bool {
 	ss.frame = frame
 	defer func() { ss.frame = nil }()
@@ -213,7 +219,10 @@ func (ss *session) accept(kind int, frame []byte) bool {
 	for _, e := range bad {
 		ss.reply(e)
 	}
-	if !ss.patient(len(bad) > 0 && len(in) == 0) {
+	if ss.badInRow++; len(bad) == 0 || len(in) > 0 {
+		ss.badInRow = 0
+	}
+	if ss.badInRow >= maxBadFrames {
 		ss.dismiss(websocket.ClosePolicyViolation, "too many invalid frames")
 		return false
 	}
@@ -238,17 +247,7 @@ func (ss *session) reply(v any) {
 	}
 }
 
-func (ss *session) patient(bad bool) bool {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	if !bad {
-		ss.badInRow = 0
-		return true
-	}
-	ss.badInRow++
-	return ss.badInRow < maxBadFrames
-}
-
+// farewell sends a close frame, unless that takes more than a second.
 func (ss *session) farewell(code int, text string) {
 	ss.sendClose(code, text, time.Second)
 }
