@@ -33,9 +33,9 @@ type watcher struct {
 	client      *client.Client // the current connection
 	calls       callScreen
 	pending     map[int]message.ApprovalRequest // by number
-	unconfirmed map[string]bool                 // pending requests of the last connection that this one has not listed
-	numbers     map[string]int                  // number of each approval that was shown
-	resolvedIDs map[string]bool                 // approvals that were answered
+	unconfirmed map[string]bool                 // ids of pending requests of the last connection that this one has not listed
+	numbers     map[string]int                  // numbers of the requests that were shown, by id
+	resolvedIDs map[string]bool                 // ids of answered requests
 }
 
 // Watch shows what calls do and reads answers to their questions until ctx ends. dial connects an approver. The AgentID
@@ -62,7 +62,7 @@ func (c Console) Watch(ctx context.Context, dial func(context.Context) (*client.
 		case isRefusal:
 			w.subscription.After = nil // it is another journal
 		default:
-			fmt.Fprintln(c.Err, "toold: the connection to the daemon was lost; it is awaited")
+			fmt.Fprintln(c.Err, "toold: lost the connection to the daemon; connecting again until Ctrl-C")
 		}
 		conn = w.redial(ctx)
 	}
@@ -71,6 +71,7 @@ func (c Console) Watch(ctx context.Context, dial func(context.Context) (*client.
 
 const redialEvery = 500 * time.Millisecond
 
+// redial tries to connect until it succeeds. It returns nil when ctx ends.
 func (w *watcher) redial(ctx context.Context) *client.Client {
 	for ctx.Err() == nil {
 		if c, err := w.dial(ctx); err == nil {
@@ -87,6 +88,7 @@ func (w *watcher) redial(ctx context.Context) *client.Client {
 	return nil
 }
 
+// follow shows the events and the pending requests of a connection until that ends.
 func (w *watcher) follow(ctx context.Context, c *client.Client) error {
 	running, _ := c.ListCalls(ctx, false) // without the list, such calls are shown by id
 	w.mu.Lock()
@@ -183,6 +185,7 @@ func (w *watcher) closeRequest(r message.ApprovalResolved) {
 
 const maxTypedLine = 64 << 10
 
+// readAnswers handles each line of standard input as an answer.
 func (w *watcher) readAnswers(ctx context.Context) {
 	in := bufio.NewReaderSize(w.In, maxTypedLine)
 	for {
@@ -193,12 +196,12 @@ func (w *watcher) readAnswers(ctx context.Context) {
 		}
 		switch {
 		case long:
-			fmt.Fprintf(w.Err, "toold: a line of more than %d bytes answers nothing; type a shorter one\n", maxTypedLine)
+			fmt.Fprintf(w.Err, "toold: a line of more than %d bytes is no answer; type a shorter one\n", maxTypedLine)
 		case err == nil && len(bytes.TrimSpace(line)) > 0:
 			w.handleAnswer(ctx, string(line))
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
-			fmt.Fprintf(w.Err, "toold: cannot read what is typed, and takes no more answers: %v\n", err)
+			fmt.Fprintf(w.Err, "toold: cannot read standard input, so this takes no more answers: %v\n", err)
 		}
 		if err != nil {
 			return
@@ -236,7 +239,7 @@ func (w *watcher) handleAnswer(ctx context.Context, line string) {
 	}
 }
 
-// decide sends a decision and shows what it became: the connection may be too new to have the event of it.
+// decide sends a decision and shows the result, because a new connection may not receive the event of it.
 func (w *watcher) decide(ctx context.Context, d client.Decision) error {
 	w.mu.Lock()
 	c := w.client
