@@ -29,12 +29,12 @@ func (p Plan) Apply() error {
 	others := len(r.Files)
 	for _, s := range p.steps {
 		if before, _ := os.ReadFile(s.target); !bytes.Equal(before, s.before) {
-			return fmt.Errorf("nothing was changed: %s is another one than when the change was shown; try again", s.Path)
+			return fmt.Errorf("nothing was changed: %s was modified after the change was shown; try again", s.Path)
 		}
-		c := s.record()
+		c := s.recorded()
 		if c.Backup == "" {
 			c.Backup = beside(p.setup.StateDir, r.Agent, c.Path, "before")
-			if err := keep(c.Backup, s.before); err != nil {
+			if err := writeBackup(c.Backup, s.before); err != nil {
 				return err
 			}
 		}
@@ -45,7 +45,7 @@ func (p Plan) Apply() error {
 	}
 	for i, s := range p.steps {
 		if err := s.write(&r.Files[others+i]); err != nil {
-			if problem := p.unwrite(i); problem != nil { // the backups are still needed
+			if problem := p.rollBack(i); problem != nil { // the backups are still needed
 				return errors.Join(err, problem)
 			}
 			return errors.Join(err, restoreRecord(p.setup.StateDir, old, r))
@@ -54,9 +54,9 @@ func (p Plan) Apply() error {
 	return r.write(p.setup.StateDir)
 }
 
-// record describes the change to a file. It keeps the original of an earlier change, unless Undo would not restore
-// that: the file was removed since, or belongs to toold alone and was replaced.
-func (s *step) record() changed {
+// recorded describes the change to a file for the record. The original is that of an earlier change, unless Undo would
+// not restore that: the file was removed since, or belongs to toold alone and was replaced.
+func (s *step) recorded() changed {
 	c := changed{
 		Path: s.target, Vault: s.vault, Existed: s.existed, Mode: s.Mode, After: digest(s.after),
 		Whole: s.Format == "", Format: s.Format, Done: s.done,
@@ -77,13 +77,14 @@ func (s *step) record() changed {
 	return c
 }
 
-func keep(path string, text []byte) error {
+func writeBackup(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("cannot keep a backup: %w", err)
 	}
 	return replace(path, text, 0o600)
 }
 
+// write writes the new content, and records the directories that it creates.
 func (s *step) write(c *changed) error {
 	if !s.changes() {
 		return nil
@@ -102,7 +103,8 @@ func (s *step) write(c *changed) error {
 	return link(s.vault, s.target)
 }
 
-func (p Plan) unwrite(n int) (err error) {
+// rollBack restores what the first n steps have written.
+func (p Plan) rollBack(n int) (err error) {
 	for _, s := range p.steps[:n] {
 		switch {
 		case !s.changes():
@@ -117,13 +119,14 @@ func (p Plan) unwrite(n int) (err error) {
 	return err
 }
 
+// restoreRecord restores the record before a failed Apply, or removes what that has made if there was none.
 func restoreRecord(stateDir string, old, failed record) error {
 	if old.Agent != "" {
 		return old.write(stateDir)
 	}
 	for _, c := range failed.Files {
 		c.removeDirs()
-		c.forget()
+		c.removeBackups()
 	}
 	return os.Remove(recordFile(stateDir, failed.Agent))
 }
@@ -153,14 +156,15 @@ func Undo(stateDir, agent string) (list []Undone, err error) {
 		list = append(list, one)
 	}
 	if err := os.Remove(recordFile(stateDir, agent)); err != nil { // first, because it is useless without the backups
-		return list, fmt.Errorf("cannot forget the record: %w", err)
+		return list, fmt.Errorf("cannot remove the record of the change: %w", err)
 	}
 	for _, c := range r.Files {
-		c.forget()
+		c.removeBackups()
 	}
 	return list, nil
 }
 
+// undo restores the file if it is as connect left it. Otherwise it removes what connect wrote, or leaves it alone.
 func (c changed) undo() (Undone, error) {
 	u := Undone{Path: c.Path}
 	at, linked, err := target(c.Path, c.Vault) // the user may have replaced it by a link
@@ -169,16 +173,16 @@ func (c changed) undo() (Undone, error) {
 	}
 	c.Path = at
 	text, err := os.ReadFile(c.Path)
-	lost := errors.Is(err, fs.ErrNotExist)
+	missing := errors.Is(err, fs.ErrNotExist) // if linked, from the vault
 	switch same := digest(text) == c.After && !c.Edited; {
-	case lost && linked, err == nil && same: // lost: from the state directory
+	case missing && linked, err == nil && same:
 		u.Restored = true
 		return u, c.restore()
-	case lost && !c.Existed:
+	case missing && !c.Existed:
 		u.Restored = true
 		c.removeDirs()
 		return u, nil
-	case lost:
+	case missing:
 		u.Kept = []string{"all of it: the file was removed since"}
 		return u, nil
 	case err != nil:
@@ -187,11 +191,11 @@ func (c changed) undo() (Undone, error) {
 		u.Kept = []string{"all of it: the file was changed since"}
 		return u, nil
 	}
-	return c.takeOut(u, string(text), linked)
+	return c.undoEdits(u, string(text), linked)
 }
 
-// takeOut removes what connect wrote from a text that others have changed.
-func (c changed) takeOut(u Undone, text string, linked bool) (Undone, error) {
+// undoEdits removes what connect wrote from a text that others have changed.
+func (c changed) undoEdits(u Undone, text string, linked bool) (Undone, error) {
 	after, kept, err := edit.Undo(c.Format, text, c.Done)
 	if err != nil {
 		return u, err
@@ -207,6 +211,7 @@ func (c changed) takeOut(u Undone, text string, linked bool) (Undone, error) {
 	return u, replace(c.Path, []byte(after), info.Mode().Perm())
 }
 
+// restore writes the original, or removes the file if there was none.
 func (c changed) restore() error {
 	if c.Existed {
 		before, err := os.ReadFile(c.Backup)
@@ -226,13 +231,14 @@ func (c changed) restore() error {
 	return nil
 }
 
-func (c changed) forget() {
+func (c changed) removeBackups() {
 	os.Remove(c.Backup)
 	if c.Vault != "" {
 		os.Remove(c.Vault)
 	}
 }
 
+// removeDirs removes the created directories that are empty.
 func (c changed) removeDirs() {
 	for _, dir := range slices.Backward(c.Dirs) {
 		if os.Remove(dir) != nil {

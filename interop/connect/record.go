@@ -16,12 +16,14 @@ import (
 	"github.com/toold/toold/internal/statedir"
 )
 
+// record is how an agent was connected, in the state directory.
 type record struct {
 	Agent string    `json:"agent"`
 	At    time.Time `json:"at"`
 	Files []changed `json:"files"`
 }
 
+// changed is a file that connect has changed.
 type changed struct {
 	Path    string      `json:"path"`
 	Existed bool        `json:"existed"`
@@ -92,6 +94,7 @@ func replace(path string, text []byte, mode fs.FileMode) error {
 	return nil
 }
 
+// link replaces a file by a link.
 func link(to, path string) error {
 	beside := path + ".new-link"
 	err := os.Symlink(to, beside)
@@ -104,6 +107,7 @@ func link(to, path string) error {
 	return err
 }
 
+// makeDirs creates a directory, and returns those that did not exist, outermost first.
 func makeDirs(dir string) (made []string, err error) {
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Stat(at); err == nil || at == filepath.Dir(at) {
