@@ -20,12 +20,12 @@ func (w *walker) assign(as *syntax.Assign, s *state, exported bool) {
 	switch {
 	case as.Array != nil:
 		w.elements(as.Array, s)
-		w.tell(w.text(as.Array))
+		w.keep(w.text(as.Array))
 		w.setArray(name, s, exported)
 	case as.Index != nil:
 		w.index(as.Index, s)
 		v := w.assigned(as.Value, s)
-		w.tell(v.text)
+		w.keep(v.text)
 		if listed("BASH_CMDS BASH_ALIASES", name) {
 			w.rename(w.text(as.Index), v.text, true)
 		}
@@ -208,7 +208,7 @@ func (w *walker) readVariables(name string, args []word, s *state, source string
 	case name == "wait":
 		v = value{dynamic: true, number: true, orEmpty: true}
 	default:
-		w.tell(s.input + w.held)
+		w.keep(s.input + w.otherInput)
 	}
 	if slices.ContainsFunc(args, word.several) {
 		w.opaque("the words of `"+name+"` are known only when it runs", source)

@@ -270,7 +270,7 @@ func (w *walker) eval(args []word, s *state, source string) {
 		args = args[1:]
 	}
 	if slices.ContainsFunc(args, func(a word) bool { return !a.known() }) {
-		w.untold("`eval` runs a text known only when it runs", source)
+		w.unknownCommand("`eval` runs a text known only when it runs", source)
 		return
 	}
 	w.script(spaced(args), s)
@@ -294,7 +294,7 @@ func (w *walker) indirect(args []word, s *state, source string) bool {
 	default:
 		rest := args[c.Runs[0].At:]
 		if !rest[0].known() || rest[0].text == "" {
-			w.untold("the program is known only when it runs", source, rest[1:]...)
+			w.unknownCommand("the program is known only when it runs", source, rest[1:]...)
 		} else if !w.builtin(rest, s, source) {
 			w.programs(rest, s, source)
 		}
@@ -313,10 +313,10 @@ func (w *walker) printf(args []word, s *state, source string) {
 	case format.number, begins && format.dynamic && !format.many:
 	case named && format.is("-v"):
 		w.setVar(args[1].text, unknown(), s, false)
-		w.tell(spaced(args[2:]))
+		w.keep(spaced(args[2:]))
 	default:
 		w.opaque("`printf` may set a variable", source)
-		if w.tell(spaced(args)); len(args) > 1 && strings.HasPrefix(format.text, "-v") {
+		if w.keep(spaced(args)); len(args) > 1 && strings.HasPrefix(format.text, "-v") {
 			w.scan(args[1].text) // an index is evaluated
 		}
 	}

@@ -114,7 +114,7 @@ func (w *walker) run(args []word, s *state, source string) {
 	}
 	first := args[0]
 	if !first.known() || first.text == "" {
-		w.untold("the program is known only when it runs", source, args[1:]...)
+		w.unknownCommand("the program is known only when it runs", source, args[1:]...)
 		if first.glob {
 			w.globbedProgram(args, source)
 		}
@@ -162,7 +162,7 @@ func (w *walker) followStarted(args []word, c *programs.Command, s *state, sourc
 	}
 	unknown := slices.ContainsFunc(c.Runs, func(r programs.Run) bool { return r.Language == "" && r.Argv[0].Dynamic })
 	if c.Opaque != "" && !unknown {
-		w.untold(c.Opaque, source)
+		w.unknownCommand(c.Opaque, source)
 	}
 	if c.Through && c.Opaque != "" && !unknown {
 		return false
@@ -231,7 +231,7 @@ func (w *walker) start(args []word, run programs.Run, s *state, source string) {
 	case run.Language == "text":
 		w.opaque("a text is split by rules of the program's own", source)
 	case run.Language != "" && run.Script.Dynamic:
-		w.untold("a shell runs a text known only when it runs", source)
+		w.unknownCommand("a shell runs a text known only when it runs", source)
 	case run.Language != "":
 		posix := w.posix
 		if w.posix = run.Language != "bash"; w.posix && !listed("sh dash", run.Language) {
@@ -249,7 +249,7 @@ func (w *walker) start(args []word, run programs.Run, s *state, source string) {
 		if run.Dir != (programs.Word{}) {
 			s = w.startedIn(word{text: run.Dir.Text, dynamic: run.Dir.Dynamic}, s, source)
 		}
-		if w.tell(s.input); run.Adds {
+		if w.keep(s.input); run.Adds {
 			w.xargs++
 			defer func() { w.xargs-- }()
 		}
@@ -312,7 +312,7 @@ func (w *walker) programs(args []word, s *state, source string) {
 // external follows a command that is no function: a builtin stands for the program of the same name.
 func (w *walker) external(args []word, s *state, source string) {
 	if !args[0].known() || args[0].text == "" {
-		w.untold("the program is known only when it runs", source, args[1:]...)
+		w.unknownCommand("the program is known only when it runs", source, args[1:]...)
 		return
 	}
 	if !w.spend(args, source, w.wrapped) {

@@ -20,12 +20,12 @@ func (w *walker) pointee(p *syntax.ParamExp, s *state) string {
 	return v.text
 }
 
-// tellValue tells the value that an expansion changes in a way that is not followed.
-func (w *walker) tellValue(p *syntax.ParamExp, s *state) {
+// keepValue keeps the value that an expansion changes in a way that is not followed.
+func (w *walker) keepValue(p *syntax.ParamExp, s *state) {
 	if p.Param != nil {
 		v := w.parameter(p.Param.Value, s)
 		text, _ := texts.ANSIC(v.text)
-		w.tell(v.text + " " + text)
+		w.keep(v.text + " " + text)
 	}
 }
 
@@ -35,7 +35,7 @@ func (w *walker) changed(text string, certain bool, b *builder, s *state, quoted
 		b.value(value{text: text}, quoted, s)
 		return
 	}
-	w.tell(text)
+	w.keep(text)
 	b.unknown(quoted)
 }
 

@@ -155,16 +155,16 @@ func (w *walker) binary(c *syntax.BinaryCmd, s *state) {
 }
 
 func (w *walker) pipe(c *syntax.BinaryCmd, s *state) {
-	printed, said := w.printed, w.said
-	w.printed, w.said = nil, ""
+	printed, output := w.printed, w.output
+	w.printed, w.output = nil, ""
 	w.alongside(s, func(sub *state) { w.stmt(c.X, sub) })
-	input := w.said
-	w.said = ""
+	input := w.output
+	w.output = ""
 	w.alongside(s, func(sub *state) {
 		sub.pipedNames, sub.input = slices.Concat(s.pipedNames, w.printed), input
 		w.stmt(c.Y, sub)
 	})
-	w.printed, w.said = slices.Concat(printed, w.printed), said+w.said
+	w.printed, w.output = slices.Concat(printed, w.printed), output+w.output
 }
 
 func (w *walker) ifClause(c *syntax.IfClause, s *state) {

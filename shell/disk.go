@@ -234,7 +234,7 @@ func (w *walker) written(name string, args []word, s *state, source string) {
 		return
 	}
 	w.code("it runs a file that the script itself writes", source)
-	w.scanTold()
+	w.scanKept()
 	for _, program := range s.disk.read {
 		w.add(policy.Effect{Kind: policy.Exec, Argv: appendWords([]policy.Word{{Text: program}}, args), Dirs: s.dirs, Possible: true, Source: source})
 	}
@@ -283,7 +283,7 @@ func (w *walker) fileOfGit(name string, v value, s *state) {
 // mayRun follows a text that a program may run. Only ask and deny rules see its effects. What it may write is marked
 // on the disk.
 func (w *walker) mayRun(text string, s *state) {
-	said, printed := w.said, w.printed
+	output, printed := w.output, w.printed
 	w.suspects++
 	w.apart(s, func(sub *state) {
 		sub = w.child(sub, nil)
@@ -291,7 +291,7 @@ func (w *walker) mayRun(text string, s *state) {
 		w.runTraps(sub)
 	})
 	w.suspects--
-	w.said, w.printed = said, printed
+	w.output, w.printed = output, printed
 }
 
 // parsingNames are variables that change how shells parse text or match names. plainLocale matches harmless locales.

@@ -17,7 +17,7 @@ func (w *walker) param(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
 	}
 	if why := w.oddExpansion(p, s); why != "" {
 		w.evaluates(why, w.text(p))
-		w.tellValue(p, s)
+		w.keepValue(p, s)
 		b.unknown(quoted)
 		return
 	}
@@ -70,7 +70,7 @@ func (w *walker) parameter(name string, s *state) value {
 	}
 	v := s.get(name)
 	if v.refers {
-		w.tell(s.get(v.text).text)
+		w.keep(s.get(v.text).text)
 	}
 	if v.array || v.refers {
 		return unknown()
@@ -315,7 +315,7 @@ func (w *walker) positional(separate bool, b *builder, s *state, quoted bool) {
 	case len(words) == 0 && one:
 		b.literal("", true)
 	case len(words) > 1 && one && s.split:
-		w.tell(spaced(words))
+		w.keep(spaced(words))
 		b.unknown(true)
 	default:
 		for i, a := range words {

@@ -112,7 +112,7 @@ func (w *walker) trap(args []word, s *state, source string) {
 		return
 	}
 	if several || !args[0].known() {
-		w.untold("`trap` runs a text known only when it runs", source)
+		w.unknownCommand("`trap` runs a text known only when it runs", source)
 		return
 	}
 	w.changes++

@@ -57,7 +57,7 @@ func (w *walker) alias(v value, args []word, at int, s *state, source string) {
 	script, isScript := strings.CutPrefix(v.text, "!")
 	switch {
 	case v.dynamic:
-		w.untold("an alias of git is known only when it runs", source)
+		w.unknownCommand("an alias of git is known only when it runs", source)
 	case isScript:
 		argv := append([]policy.Word{{Text: script}}, policyWords(args[at+1:])...)
 		run := programs.Run{Script: policy.Word{Text: script + ` "$@"`}, Language: "sh", Argv: argv}

@@ -45,14 +45,14 @@ func (w *walker) program(args []word, s *state, source string) {
 	if !follow {
 		w.startShells(args, c.Runs, s, source)
 	}
-	w.say(args, s)
+	w.addOutput(args, s)
 	w.inputByDetour(args, s, source)
 	w.files(&c, args, s, source)
 }
 
 // fed applies ask and deny rules to code on standard input. The input of an unknown program may be code.
 func (w *walker) fed(c *programs.Command, s *state, source string) {
-	if text := s.input + w.held; c.Feeds && text != "" {
+	if text := s.input + w.otherInput; c.Feeds && text != "" {
 		argv := append(unknownProgram(1), policy.Word{Text: text})
 		if !c.Code {
 			argv[0].Text = "<"

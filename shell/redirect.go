@@ -146,7 +146,7 @@ func (w *walker) mayFail(redirs []*syntax.Redirect, s *state) bool {
 
 // fromInput applies deny rules to the known part of code on standard input; the whole is unknown.
 func (w *walker) fromInput(s *state) {
-	text := s.input + w.held
+	text := s.input + w.otherInput
 	if text == "" {
 		return
 	}
@@ -169,21 +169,22 @@ func (w *walker) isInput(a word, s *state) bool {
 func (w *walker) feed(text string, first bool, s *state) {
 	if first {
 		s.input = text
-	} else if len(w.held) <= texts.MaxScript {
-		w.held += text
+	} else if len(w.otherInput) <= texts.MaxScript {
+		w.otherInput += text
 	}
 }
 
-func (w *walker) say(args []word, s *state) {
+// addOutput records the known output of echo and the like, or of a program that may pass on its input.
+func (w *walker) addOutput(args []word, s *state) {
 	text := s.input + programs.Decoded(s.input)
 	if listed("echo printf", args[0].text) {
 		text = strings.ReplaceAll(spaced(args[1:]), `\n`, "\n") + "\n"
 	}
-	if w.said += text; len(w.said) > texts.MaxScript {
-		w.said = ""
+	if w.output += text; len(w.output) > texts.MaxScript {
+		w.output = ""
 	}
 	if !s.shown || args[0].is("tee") {
-		w.tell(text)
+		w.keep(text)
 	}
 }
 

@@ -141,10 +141,10 @@ type walker struct {
 	touched    touched
 	linked     links.Set
 
-	said    string             // known output of the left side of a pipe
-	held    string             // known texts of descriptors other than standard input
-	told    strings.Builder    // known texts that the script keeps in variables and files
-	printed []programs.Operand // trees whose names the left side of a pipe prints
+	output     string             // known output of the left side of a pipe
+	otherInput string             // known texts of descriptors other than standard input
+	kept       strings.Builder    // known texts that the script keeps in variables and files
+	printed    []programs.Operand // trees whose names the left side of a pipe prints
 
 	// Caches of file system lookups and of scanned texts.
 	canonical    map[string]string
@@ -173,7 +173,7 @@ func (w *walker) script(text string, s *state) {
 	veiled := text
 	if w.inner == 0 {
 		veiled = texts.Veil(text)
-		w.tell(texts.Veiled(text, veiled))
+		w.keep(texts.Veiled(text, veiled))
 	}
 	if why := texts.Refuse(text, veiled); why != "" {
 		w.opaque(why, "")
@@ -309,27 +309,29 @@ func (w *walker) evaluates(why, source string) {
 	w.scan(source)
 }
 
-// untold reports a command that is not known: it may be among the texts that the script keeps, and go on in the words behind.
-func (w *walker) untold(why, source string, behind ...word) {
+// unknownCommand reports a command that may be among the kept texts, followed by the known words of behind.
+func (w *walker) unknownCommand(why, source string, behind ...word) {
 	w.opaque(why, source)
-	w.scanTold(behind...)
+	w.scanKept(behind...)
 }
 
-func (w *walker) scanTold(behind ...word) {
-	if w.steps -= w.told.Len() / 128; w.told.Len() == 0 {
+// scanKept adds the kept texts as what bash may run, so that ask and deny rules about their commands apply.
+func (w *walker) scanKept(behind ...word) {
+	if w.steps -= w.kept.Len() / 128; w.kept.Len() == 0 {
 		return
 	}
 	unclear := func(a word) bool { return !a.known() || strings.ContainsAny(a.text, " \t\n") }
 	if n := slices.IndexFunc(behind, unclear); n >= 0 {
 		behind = behind[:n]
 	}
-	text := w.told.String() + " " + spaced(behind)
+	text := w.kept.String() + " " + spaced(behind)
 	w.add(policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: "<"}, {Text: text}}, Possible: true})
 }
 
-func (w *walker) tell(text string) {
-	if w.told.Len()+len(text) <= texts.MaxScript {
-		w.told.WriteString(text)
+// keep adds a text that the script keeps, from which it may run commands later.
+func (w *walker) keep(text string) {
+	if w.kept.Len()+len(text) <= texts.MaxScript {
+		w.kept.WriteString(text)
 	}
 }
 

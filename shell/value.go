@@ -10,8 +10,8 @@ type value struct {
 	text    string // the known prefix if dynamic
 	dynamic bool
 	glob    bool // text is a pattern of file names
-	number  bool // unknown; implies dynamic
-	orEmpty bool
+	number  bool // an unknown number; implies dynamic
+	orEmpty bool // the number or nothing; implies number
 	fresh   bool // path made by mktemp, or empty; implies dynamic
 }
 

@@ -18,9 +18,9 @@ type word struct {
 	text    string // the known prefix if dynamic
 	dynamic bool
 	many    bool // any number of words, or none; implies dynamic or glob
-	number  bool // unknown; implies dynamic
-	orEmpty bool
-	fresh   bool
+	number  bool // an unknown number; implies dynamic
+	orEmpty bool // an unknown number or nothing; implies dynamic, but not number
+	fresh   bool // see value
 	glob    bool // a pattern, with quoted characters escaped
 }
 
@@ -48,6 +48,7 @@ func (wd word) beginsWith(chars string) bool {
 	return wd.text != "" && strings.IndexByte(chars, wd.text[0]) >= 0
 }
 
+// maybe reports whether the word, or one of several, may be text.
 func (wd word) maybe(text string) bool {
 	switch {
 	case wd.number:
@@ -60,6 +61,7 @@ func (wd word) maybe(text string) bool {
 	return wd.text == text
 }
 
+// words expands the words of a command. If there are too many, it scans the rest and returns maxWords.
 func (w *walker) words(list []*syntax.Word, s *state) []word {
 	out := make([]word, 0, len(list))
 	for i, wd := range list {
@@ -124,8 +126,10 @@ func (w *walker) word(wd *syntax.Word, s *state) []word {
 	return out
 }
 
+// sequence matches a brace sequence of natural numbers. A long one is not expanded.
 var sequence = regexp.MustCompile(`^\{(0|[1-9]\d{0,8})\.\.(0|[1-9]\d{0,8})\}$`)
 
+// plainText returns the text of a word that no expansion changes.
 func plainText(wd *syntax.Word) (text string, ok bool) {
 	if wd == nil || len(wd.Parts) != 1 {
 		return "", false
@@ -161,7 +165,7 @@ func (w *walker) parts(parts []syntax.WordPart, s *state) []word {
 		}
 	}
 	b.cut()
-	w.tell(strings.Map(func(r rune) rune {
+	w.keep(strings.Map(func(r rune) rune {
 		if strings.ContainsRune(w.separators, r) {
 			return ' '
 		}
@@ -219,7 +223,7 @@ func (w *walker) part(p syntax.WordPart, b *builder, s *state, quoted bool) {
 	case *syntax.CmdSubst:
 		w.substitution(p, b, s, quoted)
 	case *syntax.ProcSubst:
-		w.process(p, b, s)
+		w.processSubstitution(p, b, s)
 	case *syntax.ParamExp:
 		w.param(p, b, s, quoted)
 	case *syntax.ArithmExp:
@@ -261,6 +265,7 @@ func (w *walker) doubleQuoted(p *syntax.DblQuoted, b *builder, s *state) {
 	}
 }
 
+// temporary matches commands that print the path of a new file or directory below /tmp.
 var temporary = regexp.MustCompile(`^mktemp( (-[dq]+|--directory|--quiet|-d?t [\w.]+|/tmp/[\w.]+))*( 2> ?/dev/null)?$`)
 
 // lookups matches commands that print the path of a program.
@@ -269,8 +274,8 @@ var lookups = regexp.MustCompile(`^(?:(?:which|type -P) ([\w.+-]+)|command -v ((
 // counts matches commands that print a number or nothing.
 var counts = regexp.MustCompile(`^(?:wc -[clmw](?: ?< ?"?[\w./$-]+"?)?|nproc|getconf _NPROCESSORS_ONLN|date \+%s|id -[gu])(?: 2> ?/dev/null)?$`)
 
-// prints returns the known output of a command substitution.
-func (w *walker) prints(p *syntax.CmdSubst, s *state) value {
+// knownOutput returns what is known of the output of a command substitution.
+func (w *walker) knownOutput(p *syntax.CmdSubst, s *state) value {
 	text := strings.Trim(w.text(p), "$()` ")
 	if len(p.Stmts) != 1 {
 		return unknown()
@@ -280,15 +285,15 @@ func (w *walker) prints(p *syntax.CmdSubst, s *state) value {
 		last = b.Y
 	}
 	name, _, _ := strings.Cut(w.text(last), " ")
-	_, other := s.funcs.get(name)
+	_, redefined := s.funcs.get(name)
 	dir, path := s.get("TMPDIR"), s.get("PATH")
 	inTmp := dir.known() && (dir.text == "" || dir.text == "/tmp")
 	m := lookups.FindStringSubmatch(text)
-	if m != nil && !other {
-		_, other = s.funcs.get(m[1] + m[2])
+	if m != nil && !redefined {
+		_, redefined = s.funcs.get(m[1] + m[2])
 	}
 	switch {
-	case other:
+	case redefined:
 	case counts.MatchString(w.text(last)) && path.known():
 		return value{dynamic: true, number: true, orEmpty: !listed("nproc getconf", name)}
 	case inTmp && temporary.MatchString(text):
@@ -317,40 +322,42 @@ func (w *walker) substitution(p *syntax.CmdSubst, b *builder, s *state, quoted b
 		w.opaque("this substitution runs in the shell itself", w.text(p))
 	}
 	text := w.text(p)
-	odd := strings.Count(text, "`") > 2 || strings.Contains(text, "<<") || strings.Contains(text, `\`)
-	odd = odd || quoted && strings.Contains(text, `"`)
-	if p.Backquotes && odd {
+	ambiguous := strings.Count(text, "`") > 2 || strings.Contains(text, "<<") || strings.Contains(text, `\`)
+	ambiguous = ambiguous || quoted && strings.Contains(text, `"`)
+	if p.Backquotes && ambiguous {
 		w.opaque("quotes and here-documents inside backquotes are read differently by bash", text)
 	}
-	if strings.Contains(text, "<<") && !alone(p.Stmts) {
-		w.opaque("bash loses a semicolon after a here-document in a substitution", text)
-	}
-	said := w.said
-	w.said = ""
+	w.checkHereDocument(text, p.Stmts)
+	output := w.output
+	w.output = ""
 	w.apart(s, func(sub *state) { w.stmts(p.Stmts, sub) })
-	w.tell(w.said)
-	w.said = said + w.said
-	b.value(w.prints(p, s), quoted, s)
+	w.keep(w.output)
+	w.output = output + w.output
+	b.value(w.knownOutput(p, s), quoted, s)
 }
 
-func (w *walker) process(p *syntax.ProcSubst, b *builder, s *state) {
-	if text := w.text(p); strings.Contains(text, "<<") && !alone(p.Stmts) {
-		w.opaque("bash loses a semicolon after a here-document in a substitution", text)
-	}
-	said := w.said
-	w.said = ""
+func (w *walker) processSubstitution(p *syntax.ProcSubst, b *builder, s *state) {
+	w.checkHereDocument(w.text(p), p.Stmts)
+	output := w.output
+	w.output = ""
 	w.alongside(s, func(sub *state) { w.stmts(p.Stmts, sub) })
-	w.feed(w.said, false, s)
-	if w.said = said; len(p.Stmts) == 0 {
+	w.feed(w.output, false, s)
+	if w.output = output; len(p.Stmts) == 0 {
 		b.unknown(false) // not expanded by bash
 		return
 	}
 	b.literal(procSubst, true)
 }
 
-// alone reports whether a substitution is one simple command. Bash 5.2 prints and reparses others:
-// "cat <<E; p; q" becomes "p q".
-func alone(stmts []*syntax.Stmt) bool {
+// checkHereDocument refuses a here-document in a substitution that is not one simple command. Bash 5.2 prints and
+// reparses those: "cat <<E; p; q" becomes "p q".
+func (w *walker) checkHereDocument(text string, stmts []*syntax.Stmt) {
+	if strings.Contains(text, "<<") && !isSimple(stmts) {
+		w.opaque("bash loses a semicolon after a here-document in a substitution", text)
+	}
+}
+
+func isSimple(stmts []*syntax.Stmt) bool {
 	if len(stmts) != 1 || stmts[0].Background || stmts[0].Negated {
 		return false
 	}
@@ -358,6 +365,7 @@ func alone(stmts []*syntax.Stmt) bool {
 	return simple
 }
 
+// procSubst is the path that stands for a process substitution.
 const procSubst = "/dev/fd/63"
 
 func policyWords(words []word) []policy.Word {
