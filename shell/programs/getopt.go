@@ -14,6 +14,7 @@ type getopt struct {
 	between  []Word // options inside the subcommand
 }
 
+// stopsAt returns the number of operands before a command that the program runs, or -1 if it runs none.
 func (s *spec) stopsAt() int {
 	if s.has("shell") {
 		return 0
@@ -64,7 +65,7 @@ func (g *getopt) read(words []Word, shift int) int {
 
 func (g *getopt) operand(w Word, at int) {
 	g.c.Words = append(g.c.Words, w)
-	if g.operands++; g.nested != spelled {
+	if g.operands++; g.nested != namesOnly {
 		g.c.wordAt = append(g.c.wordAt, at)
 	}
 	if w.Many {
@@ -180,7 +181,7 @@ func (g *getopt) flag(words []Word, at int) (n int, started bool) {
 		}
 	}
 	name, value, has := strings.Cut(w.Text, "=")
-	switch f := g.named(name); {
+	switch f := g.flagNamed(name); {
 	case f != nil || strings.HasPrefix(name, "--") || g.spec.root().has("go"):
 		return g.valued(Flag{Name: name, Value: Word{Text: value, Dynamic: w.Dynamic, Many: w.Many}, HasValue: has, At: at, spec: f}, words[1:])
 	default:
@@ -188,13 +189,14 @@ func (g *getopt) flag(words []Word, at int) (n int, started bool) {
 	}
 }
 
-func (g *getopt) named(name string) *flag {
+func (g *getopt) flagNamed(name string) *flag {
 	if g.spec.root().has("go") {
 		name = "-" + strings.TrimLeft(name, "-")
 	}
 	return g.spec.flag(name)
 }
 
+// valued parses a flag that is a whole word, with the words that are its values.
 func (g *getopt) valued(f Flag, rest []Word) (n int, started bool) {
 	switch {
 	case f.spec != nil:
@@ -257,6 +259,7 @@ func (g *getopt) many(f *Flag, value Word, at int) {
 	g.several(at)
 }
 
+// bundle parses a word of one-letter flags, such as -xzf of tar, whose last one may have values.
 func (g *getopt) bundle(w Word, rest []Word, at int) (n int, started bool) {
 	if isNumber(w.Text[1:]) {
 		g.c.Flags = append(g.c.Flags, Flag{Name: w.Text, At: at})

@@ -40,10 +40,11 @@ type memory struct {
 
 // Spell is like the function Spell.
 func (s *Speller) Spell(argv []Word) Command {
-	return parse(argv, spelled, &s.memory)
+	return parse(argv, namesOnly, &s.memory)
 }
 
-const spelled = -1
+// namesOnly, as a depth of nesting, parses what Spell does.
+const namesOnly = -1
 
 // maxNested limits nested commands, maxStarted the words of each.
 const (
@@ -51,8 +52,10 @@ const (
 	maxStarted = 256
 )
 
-const maxReadings = 64
+const maxReadings = 64 // positions that a subcommand may have
 
+// parse parses a command started by as many others as nested says. If its subcommand may be at several positions, the
+// readings are linked by Or; marks that any of them has are those of the first.
 func parse(argv []Word, nested int, m *memory) Command {
 	if len(argv) == 0 {
 		return Command{Opaque: "the program is known only when it runs", Anything: true}
@@ -67,10 +70,11 @@ func parse(argv []Word, nested int, m *memory) Command {
 		r.specified = true
 	}
 	starts := r.subcommandIndexes(s)
-	c := r.at(s, starts[0], m)
-	for at, i := &c, 1; i < len(starts); at, i = at.Or, i+1 {
-		next := r.at(s, starts[i], &memory{})
-		at.Or = &next
+	c := r.readingAt(s, starts[0], m)
+	last := &c
+	for _, start := range starts[1:] {
+		next := r.readingAt(s, start, &memory{})
+		last.Or, last = &next, &next
 		c.Leaves, c.Network, c.Loses = c.Leaves || next.Leaves, c.Network || next.Network, cmp.Or(c.Loses, next.Loses)
 	}
 	c.Anything = c.Anything || !named
@@ -89,7 +93,7 @@ func find(argv []Word) (*spec, []Word) {
 	s := program(name)
 	if s == nil {
 		if sub, ok := strings.CutPrefix(name, "git-"); ok {
-			return program("git"), append([]Word{{Text: sub}}, words...)
+			return program("git"), prepend([]string{sub}, words)
 		}
 		s = program(strings.TrimSuffix(strings.TrimRight(name, "0123456789."), "-"))
 		if !s.has("script") && !s.has("versions") {
@@ -97,24 +101,23 @@ func find(argv []Word) (*spec, []Word) {
 		}
 	}
 	for s.as != nil && program(s.as[0]) != nil {
-		for _, word := range slices.Backward(s.as[1:]) {
-			words = append([]Word{{Text: word}}, words...)
-		}
+		words = prepend(s.as[1:], words)
 		s = program(s.as[0])
 	}
 	return s, words
 }
 
+// reader reads the words of one command.
 type reader struct {
 	argv, words []Word // words are those after the program
 	nested      int
 	trusted     bool // the program is in PATH or a system directory
-	specified   bool
+	specified   bool // the program has a specification
 }
 
 func (s *spec) hasSubcommands() bool { return len(s.globals)+len(s.subs)+len(s.names) > 0 }
 
-// subcommandIndexes returns every possible index, since an unknown option may take a value.
+// subcommandIndexes returns every index that the subcommand may have, since an unknown option may take a value.
 func (r *reader) subcommandIndexes(s *spec) (out []int) {
 	if !s.hasSubcommands() {
 		return []int{0}
@@ -164,6 +167,7 @@ func isTruth(w Word) bool { return !w.Dynamic && (w.Text == "true" || w.Text == 
 // takesWord reports whether the next word is a value of the flag, which may be nil.
 func (f *flag) takesWord() bool { return f != nil && f.values != "" && !f.only }
 
+// attached reports whether a word is a short global flag with a value in the same word, such as -C of git -Csrc.
 func (s *spec) attached(text string) bool {
 	if len(text) < 2 || text[1] == '-' || s.has("go") {
 		return false
@@ -172,7 +176,8 @@ func (s *spec) attached(text string) bool {
 	return f != nil && (f.values != "" || f.only)
 }
 
-func (r *reader) at(s *spec, start int, m *memory) Command {
+// readingAt parses the command as if its subcommand were at index start of the words. It uses the memory of m.
+func (r *reader) readingAt(s *spec, start int, m *memory) Command {
 	g := getopt{reader: *r, spec: s, stop: -1}
 	c := &g.c
 	c.Flags, c.Words = m.flags[:0], m.words[:0]
@@ -203,7 +208,7 @@ func (r *reader) at(s *spec, start int, m *memory) Command {
 	m.flags, m.words = c.Flags, c.Words
 	r.git(c, s)
 	c.Carries, c.spec, c.argv = r.carries(s), s, r.argv
-	if r.nested == spelled {
+	if r.nested == namesOnly {
 		if s.root().special == "find" {
 			c.find(r.words)
 		}
@@ -249,6 +254,7 @@ func (g *getopt) subcommand(s *spec, words []Word) (*spec, []Word) {
 	return s, words
 }
 
+// descend resolves as many words as name a subcommand, up to one that is an alias of a program.
 func (g *getopt) descend(s *spec, words []Word) (*spec, []Word) {
 	if len(words) == 0 {
 		return s, words

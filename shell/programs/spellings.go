@@ -90,6 +90,7 @@ func (s *spec) anyGlobal() []string {
 	return nil
 }
 
+// canonical replaces an alias of a subcommand at the beginning of words by its own words.
 func (s *spec) canonical(words []Word) []Word {
 	for n := min(2, len(words)); n > 0; n-- {
 		name := joined(words[:n])
