@@ -53,14 +53,15 @@ func BaseEnv(o EnvOptions) []string {
 	return list
 }
 
-// misread reports whether a variable makes the shell decode scripts in an encoding other than UTF-8: in some, a
-// multi-byte character includes a following backslash.
+// misread reports whether a variable may make the shell decode scripts in an encoding in which a multi-byte character
+// includes a following backslash. UTF-8 and encodings of one byte are harmless.
 func misread(name, value string) bool {
-	return slices.Contains([]string{"LANG", "LC_ALL", "LC_CTYPE"}, name) && value != "" && !unicodeLocale.MatchString(value)
+	return slices.Contains([]string{"LANG", "LC_ALL", "LC_CTYPE"}, name) && value != "" && !harmlessLocale.MatchString(value)
 }
 
-var unicodeLocale = regexp.MustCompile(`^(?i:C|POSIX|en_[A-Z]+|.*\.utf-?8(@.*)?)$`)
+var harmlessLocale = regexp.MustCompile(`^(?i:C|POSIX|en_[A-Z]+|.*\.utf-?8(@.*)?)$`)
 
+// defaults returns variables with which programs neither ask nor start pagers and editors.
 func defaults() map[string]string {
 	return map[string]string{
 		"LANG": "C.UTF-8", "TERM": "xterm-256color", "TMPDIR": "/tmp",
@@ -71,6 +72,7 @@ func defaults() map[string]string {
 	}
 }
 
+// addUser sets USER and LOGNAME to the user of the daemon unless they are set.
 func addUser(env map[string]string) {
 	if env["USER"] != "" && env["LOGNAME"] != "" {
 		return

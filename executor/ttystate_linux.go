@@ -7,10 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// ttyState is what decides how input is written to a terminal.
 type ttyState struct {
 	lines   bool // canonical mode
-	edits   bool // its line editor is on; with EXTPROC it is off, and passes every byte at once
-	pending bool
+	edits   bool // the line editor is on; with EXTPROC it is off, and every byte is passed on at once
+	pending bool // input is unread
 }
 
 // readTTYState reads the state from the master. Only a poll of the slave flushes data in transit. The mode is read
@@ -36,6 +37,7 @@ func readTTYState(master *os.File) (p ttyState, err error) {
 	return p, err
 }
 
+// openSlave opens the slave without its path, which may lead elsewhere in another mount namespace.
 func openSlave(master int) (slave int, err error) {
 	const mode = unix.O_RDWR | unix.O_NOCTTY | unix.O_CLOEXEC
 	err = uninterrupted(func() error {
@@ -48,6 +50,7 @@ func openSlave(master int) (slave int, err error) {
 	return slave, err
 }
 
+// readable reports whether a read would not block.
 func readable(fd int) (bool, error) {
 	ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	err := uninterrupted(func() error {
@@ -66,8 +69,8 @@ func uninterrupted(call func() error) error {
 	}
 }
 
-// setBypass turns the line editor off or on with EXTPROC (RFC 1184), with which a terminal still reports canonical mode. It
-// ignores errors, since a closed terminal has no mode.
+// setBypass turns the line editor off, or on again, by EXTPROC (RFC 1184): the terminal still reports canonical mode.
+// Errors are ignored, since a closed terminal has no mode.
 func setBypass(master *os.File, on bool) {
 	_ = withFD(master, func(fd int) error {
 		mode, err := unix.IoctlGetTermios(fd, unix.TCGETS)
