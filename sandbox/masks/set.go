@@ -164,10 +164,10 @@ func (b *builder) exempt(n *name) {
 		n.reads, n.writes = false, false
 		return
 	}
-	inGit := n.tracked.yes && n.reads && n.read.Action == policy.Ask
-	sameRule := n.write.Rule == n.read.Rule
-	n.reads = n.reads && !inGit && !b.lifts(n, policy.Read, n.read)
-	n.writes = n.writes && !(inGit && sameRule) && !b.lifts(n, policy.Write, n.write)
+	readable := n.tracked.yes && n.reads && n.read.Action == policy.Ask
+	writable := readable && n.write.Rule == n.read.Rule
+	n.reads = n.reads && !readable && !b.lifts(n, policy.Read, n.read)
+	n.writes = n.writes && !writable && !b.lifts(n, policy.Write, n.write)
 }
 
 func (b *builder) add(n *name) {
