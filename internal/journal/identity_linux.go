@@ -7,12 +7,14 @@ import (
 	"strings"
 )
 
+// bootID identifies a boot of the machine and a PID namespace in it.
 func bootID() string {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	namespace, _ := os.Readlink("/proc/self/ns/pid")
 	return strings.TrimSpace(string(boot)) + "/" + namespace
 }
 
+// startTime returns when this process started, in clock ticks since the boot (proc_pid_stat(5)), or 0.
 func startTime() uint64 {
 	b, err := os.ReadFile("/proc/self/stat")
 	if err != nil {

@@ -31,6 +31,7 @@ func (c Checkpoint) Valid() bool {
 	return len(c.Key) == ed25519.PublicKeySize && ed25519.Verify(c.Key, c.text(), c.Signature)
 }
 
+// text returns what is signed.
 func (c Checkpoint) text() []byte {
 	text := fmt.Appendf(nil, "toold checkpoint %d %x %d\n", c.Number, c.Hash, c.Time.UnixNano())
 	if c.Log != "" {
@@ -42,11 +43,12 @@ func (c Checkpoint) text() []byte {
 // Manifest returns the signature of a JSON object. Its text cannot be mistaken for that of a checkpoint.
 func (k Key) Manifest(object []byte) ([]byte, error) {
 	if len(object) == 0 || object[0] != '{' {
-		return nil, fmt.Errorf("a manifest is a JSON object")
+		return nil, fmt.Errorf("cannot sign a manifest that is no JSON object")
 	}
 	return ed25519.Sign(k.private, object), nil
 }
 
+// encoded is the JSON form of a Checkpoint.
 type encoded struct {
 	Number    uint64    `json:"number"`
 	Hash      string    `json:"hash"`
