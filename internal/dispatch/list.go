@@ -12,7 +12,7 @@ import (
 	"github.com/toold/toold/message"
 )
 
-const endedShown = 100
+const endedShown = 100 // answered calls in a list
 
 // List returns a client's unanswered calls ("": of all clients), oldest first. With ended, the latest answered calls
 // precede them.
@@ -80,6 +80,7 @@ func startOf(rec journal.Record) time.Time {
 	return rec.IntendedAt
 }
 
+// beginning returns the first line of text, or its beginning if it is long.
 func beginning(text string) string {
 	const most = 120
 	line, _, more := strings.Cut(strings.TrimSpace(text), "\n")

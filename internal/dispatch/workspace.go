@@ -69,18 +69,19 @@ type Workspaces interface {
 // workspaces, except where calls may write.
 func (d *Dispatcher) enter(ctx context.Context, c *Call) *refusal {
 	named, runs := d.located(c.asked)
-	if err := d.find(ctx, c, named); err != nil {
+	if err := d.findWorkspace(ctx, c, named); err != nil {
 		return unusable(ctx, err)
 	}
 	for _, path := range named {
-		if refused := d.strays(ctx, c.workspace, path, runs); refused != nil {
+		if refused := d.refuseStray(ctx, c.workspace, path, runs); refused != nil {
 			return refused
 		}
 	}
 	return nil
 }
 
-func (d *Dispatcher) find(ctx context.Context, c *Call, named []string) (err error) {
+// findWorkspace sets the workspace of the call.
+func (d *Dispatcher) findWorkspace(ctx context.Context, c *Call, named []string) (err error) {
 	at := ""
 	if len(named) > 0 {
 		at = canonical(named[0])
@@ -95,8 +96,9 @@ func (d *Dispatcher) find(ctx context.Context, c *Call, named []string) (err err
 	return err
 }
 
-// strays refuses a path that leads out of the workspace. The path is absolute, or relative to the workspace.
-func (d *Dispatcher) strays(ctx context.Context, w *Workspace, path string, runs bool) *refusal {
+// refuseStray refuses a path in another workspace and, as the directory of a command, one outside all workspaces. The
+// path is absolute, or relative to the workspace.
+func (d *Dispatcher) refuseStray(ctx context.Context, w *Workspace, path string, runs bool) *refusal {
 	at := canonical(path)
 	if !filepath.IsAbs(path) {
 		at = canonical(w.opt.Root + "/" + path) // filepath.Join would remove "link/.."
@@ -136,6 +138,7 @@ func (d *Dispatcher) located(asked message.ToolCall) (named []string, runs bool)
 	return t.Location(asked.Arguments)
 }
 
+// canonical resolves an absolute path. It returns "" for others, and for those that cannot be resolved.
 func canonical(path string) string {
 	if !filepath.IsAbs(path) {
 		return ""
@@ -168,6 +171,7 @@ func unregistered(err error) bool {
 	return errors.As(err, &e)
 }
 
+// unusable returns the refusal for a workspace that cannot be used.
 func unusable(ctx context.Context, err error) *refusal {
 	if ctx.Err() != nil {
 		return stopped(ctx)
