@@ -19,7 +19,7 @@ func Pin(canonical string) (held *os.File, is string, err error) {
 	case errors.Is(err, unix.ENOTDIR):
 		return nil, "", fmt.Errorf("%s is not a directory", canonical)
 	case errors.Is(err, unix.ELOOP):
-		return nil, "", fmt.Errorf("there is a link in %s", canonical)
+		return nil, "", fmt.Errorf("the path %s contains a symbolic link", canonical)
 	case err != nil:
 		return nil, "", fmt.Errorf("cannot open the directory %s: %w", canonical, err)
 	}

@@ -61,6 +61,6 @@ func Survey(o Options) (directories int, why string, unseen bool) {
 	}
 	directories = len(w.tree.dark)
 	dark := max(0, directories-o.watches())
-	unseen = dark > mostDark
+	unseen = dark > maxUnwatched
 	return directories, blindness(dark, len(w.tree.deep), unseen), unseen
 }

@@ -136,7 +136,7 @@ func TestWhatIsNotWatchedAndWasThereStays(t *testing.T) {
 	dir, ws := project(t)
 	g := scarce(t, dir, true)
 	g.mu.Lock()
-	g.looks = mostDark
+	g.looks = maxUnwatched
 	g.mu.Unlock()
 	c := started(t, g)
 	put(t, ws+"/mine/file")
@@ -180,7 +180,7 @@ func TestTheNextWatcherFindsWhatWasLeft(t *testing.T) {
 	later(t, ws)
 	g = scarce(t, dir, false)
 	g.mu.Lock()
-	g.looks = mostDark
+	g.looks = maxUnwatched
 	g.mu.Unlock()
 	got := paths(started(t, g).End(), ws)
 	if diff := cmp.Diff(kept, below(t, ws)); diff != "" {

@@ -51,10 +51,10 @@ type entry struct {
 }
 
 // New starts watching. The first Begin waits until every directory has been read.
-func New(o Options) (*Watcher, error) { return newWatcher(o, mostDark) }
+func New(o Options) (*Watcher, error) { return newWatcher(o, maxUnwatched) }
 
-// mostDark is how many unwatched directories are read before a call returns.
-const mostDark = 200_000
+// maxUnwatched is how many unwatched directories are read before a call returns.
+const maxUnwatched = 200_000
 
 func newWatcher(o Options, looks int) (*Watcher, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
@@ -70,6 +70,7 @@ func newWatcher(o Options, looks int) (*Watcher, error) {
 	return w, nil
 }
 
+// unwatched returns a Watcher that does not watch yet.
 func unwatched(o Options) *Watcher {
 	return &Watcher{
 		options: o, names: newNames(o.Names), tree: newTree(o.watches()),
@@ -247,6 +248,7 @@ func (w *Watcher) look() []string {
 	return w.existing
 }
 
+// wanted returns the names in a directory that are protected, existing or not.
 func (w *Watcher) wanted(f *directory, dir string) (list []string) {
 	for name := range f.held {
 		list = append(list, name)
