@@ -11,8 +11,8 @@ func (r *reader) carries(s *spec) bool {
 	root := s.root()
 	carries := root.has("carries") || s.has("carries")
 	runs := root.has("runs") || s.has("code")
-	none := s.inherits("data") || !carries && !runs
-	return !r.described(root) || !none
+	starts := (carries || runs) && !s.inherits("data")
+	return starts || !r.described(root)
 }
 
 // described reports whether the specification says more of the program than its name.
@@ -39,7 +39,7 @@ const (
 // words.
 func (c *Command) MayRun(argv []Word) iter.Seq2[[]Word, bool] {
 	words := c.searched(argv[1:])
-	begins, letters := c.beginnings(argv[:1], words), c.spec.codeLetters()
+	begins, letters := c.beginnings(argv[0].Text, words), c.spec.codeLetters()
 	return func(yield func([]Word, bool) bool) {
 		flat, from := flattened(words, begins)
 		for i, w := range words {
@@ -158,37 +158,38 @@ func wordsIn(text string) (out []Word) {
 	return out
 }
 
-func (c *Command) beginnings(program, words []Word) []begin {
+// beginnings says for each word whether a command may begin at it.
+func (c *Command) beginnings(program string, words []Word) []begin {
 	out, root := make([]begin, len(words)), c.spec.root()
 	switch {
-	case root.setsOnly(program[0].Text):
+	case root.setsOnly(program):
 		for i, w := range words {
 			if strings.ContainsAny(w.Text, "=! ") {
 				out[i] = ofSetting(w.Text)
 			}
 		}
 	case c.Carries || c.runsScript(words):
-		fill(out, carried)
+		raise(out, carried)
 		if root.has("runs") && !root.has("reader") {
-			c.judgedAlone(out)
+			c.unmarkSpecified(out)
 		}
 	case root.special == "sed" || root.special == "awk":
 	default:
-		c.undescribed(out, words)
-		c.behindCode(out, words)
+		c.markUndescribed(out, words)
+		c.markCode(out, words)
 	}
 	return out
 }
 
-// judgedAlone sets the marks of started commands according to their own specifications.
-func (c *Command) judgedAlone(out []begin) {
+// unmarkSpecified clears the words of started commands that are judged by specifications of their own.
+func (c *Command) unmarkSpecified(out []begin) {
 	for _, run := range c.Runs {
 		if run.At == 0 || run.Language != "" || run.Argv[0].Dynamic {
 			continue
 		}
 		_, trusted := System(run.Argv[0].Text)
 		if s, _ := find(run.Argv); trusted && s != nil && !s.root().bare() {
-			fillWith(out[min(run.At-1, len(out)):min(run.At-1+len(run.Argv), len(out))], inert)
+			set(out[min(run.At-1, len(out)):min(run.At-1+len(run.Argv), len(out))], inert)
 		}
 	}
 }
@@ -204,7 +205,8 @@ func ofSetting(text string) begin {
 	return carried
 }
 
-func fill(out []begin, b begin) {
+// raise marks all words, except those with a stronger mark.
+func raise(out []begin, b begin) {
 	for i := range out {
 		out[i] = max(out[i], b)
 	}
@@ -223,51 +225,53 @@ func (c *Command) runsScript(words []Word) bool {
 	return false
 }
 
-// behindCode marks code, the values of flags that carry commands, and everything after code.
-func (c *Command) behindCode(out []begin, words []Word) {
+// markCode marks code, the values of flags that carry commands, and everything after code.
+func (c *Command) markCode(out []begin, words []Word) {
 	s, root := c.spec, c.spec.root()
 	if root.has("shell") {
 		return // the code is followed
 	}
 	for _, f := range c.Flags {
 		if i := f.At - 1; i >= 0 && i < len(out) && c.carriesIn(f) {
-			fill(out[i:min(i+2, len(out))], carried)
+			raise(out[i:min(i+2, len(out))], carried)
 		}
 	}
 	for i, w := range words {
 		switch {
 		case root.isCodeFlag(w.Text):
-			fill(out[i:], carried)
+			raise(out[i:], carried)
 			return
 		case isData(w.Text):
 			out[i] = carried
 		case root.isUnsafe(root.code, w.Text, "") || s.isUnsafe(s.code, w.Text, ""):
-			fill(out[i:min(i+2, len(out))], carried)
+			raise(out[i:min(i+2, len(out))], carried)
 		}
 	}
 }
 
-// undescribed marks the words that the specification does not describe: unknown flags with their values, values of
+// markUndescribed marks the words that the specification does not describe: unknown flags with their values, values of
 // flags that an allow rule must name, and operands without a role.
-func (c *Command) undescribed(out []begin, words []Word) {
+func (c *Command) markUndescribed(out []begin, words []Word) {
 	root := c.spec.root()
 	followed := root.special == "find" || root.has("shell") && c.Through
 	if followed || c.spec.inherits("data") || c.setsText() {
 		return
 	}
-	fill(out, operand)
-	literal := c.flagWords(out, words)
+	raise(out, operand)
+	literal := c.markFlags(out, words)
 	for _, run := range c.Runs {
 		if run.At > 0 {
-			fillWith(out[min(run.At-1, len(out)):], inert)
+			set(out[min(run.At-1, len(out)):], inert)
 		}
 	}
-	room := c.spec.room()
+	roles := c.spec.operandsWithRole()
 	for i, b := range out {
 		if b == operand {
-			filters := i > literal && filtersTests(words[i-1].Text, words[i].Text)
-			out[i] = ofOperand(room > 0 || filters)
-			room--
+			out[i] = mayBe
+			if filters := i > literal && filtersTests(words[i-1].Text, words[i].Text); filters || roles > 0 {
+				out[i] = inert
+			}
+			roles--
 		}
 	}
 }
@@ -275,8 +279,8 @@ func (c *Command) undescribed(out []begin, words []Word) {
 // operand marks an operand until it is known whether it has a role.
 const operand = carried + 1
 
-// flagWords marks flags and their values. It returns the index of --, or len(out).
-func (c *Command) flagWords(out []begin, words []Word) int {
+// markFlags marks flags and their values. It returns the index of --, or len(out).
+func (c *Command) markFlags(out []begin, words []Word) int {
 	literal := len(out)
 	for _, f := range c.Flags {
 		i := f.At - 1
@@ -292,13 +296,9 @@ func (c *Command) flagWords(out []begin, words []Word) int {
 			out[i] = inert
 		}
 		out[i] = max(out[i], b)
-		fillWith(out[i+1:min(i+1+values, len(out))], b)
+		set(out[i+1:min(i+1+values, len(out))], b)
 	}
 	return literal
-}
-
-func ofOperand(described bool) begin {
-	return map[bool]begin{true: inert, false: mayBe}[described]
 }
 
 // filtersTests reports whether a word behind -- is the value of a flag that selects tests by name, with it or behind it.
@@ -309,7 +309,7 @@ func filtersTests(before, word string) bool {
 
 const testFilters = "-t --testNamePattern --test-name-pattern -g --grep -k"
 
-func fillWith(out []begin, b begin) {
+func set(out []begin, b begin) {
 	for i := range out {
 		out[i] = b
 	}
@@ -338,8 +338,8 @@ func (c *Command) ofFlag(f Flag, w Word) (b begin, values int) {
 	return inert, values
 }
 
-// room returns how many operands have a role.
-func (s *spec) room() (n int) {
+// operandsWithRole returns how many operands have a role.
+func (s *spec) operandsWithRole() (n int) {
 	if IsField("test tar ln mktemp copies", s.root().special) || s.root().has("targets") {
 		return maxWords
 	}
@@ -364,10 +364,12 @@ func (s *spec) room() (n int) {
 
 const maxWords = 1 << 20
 
+// isData reports whether a word is a data: URL, which may be code.
 func isData(text string) bool {
 	return strings.HasPrefix(text, "data:") || strings.Contains(text, "=data:")
 }
 
+// codeLetters returns the letters of one-letter flags whose value is code or a command.
 func (s *spec) codeLetters() (letters string) {
 	root, safe := s.root(), s.safeLetters()
 	for _, f := range slices.Concat(root.code, strings.Fields(root.inline), s.code) {
