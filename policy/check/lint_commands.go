@@ -11,6 +11,7 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
+// command checks the patterns and flags of a rule about commands.
 func (l *linter) command(r policy.Rule) {
 	for _, pattern := range r.Run {
 		words := append(strings.Fields(pattern), "", "")
@@ -18,12 +19,12 @@ func (l *linter) command(r policy.Rule) {
 		case r.Action == policy.Allow && (words[0] == "*" || words[0] == "**"):
 			l.warn(r, pattern, fmt.Sprintf("%q", pattern), "{} allows every program, and code that stands in a command too; name the programs, or write defaults: {bash: allow}, which asks for such code")
 		case r.Action != policy.Allow && bare(pattern):
-			l.longer(r, pattern)
+			l.warnAboutArguments(r, pattern)
 		}
 		for _, sample := range samples(pattern) {
 			for _, flag := range r.RequireFlags {
 				sample += " " + strings.ReplaceAll(flag, "*", "sample")
-				l.requires(r, flag, strings.Fields(sample)[0])
+				l.warnIfUnseen(r, flag, strings.Fields(sample)[0])
 			}
 			l.sample(r, pattern, sample, words[1])
 		}
@@ -34,6 +35,7 @@ func (l *linter) command(r policy.Rule) {
 
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
+// sample checks a rule with a command that the pattern matches.
 func (l *linter) sample(r policy.Rule, pattern, sample, second string) {
 	words := strings.Fields(sample)
 	name, subject := words[0], fmt.Sprintf("%q", sample)
@@ -54,7 +56,7 @@ func (l *linter) sample(r policy.Rule, pattern, sample, second string) {
 		l.warn(r, pattern, name, "a rule about {} allows more than it names, since it does whatever its arguments say; name the whole command")
 	}
 	if seen := l.seen(sample); len(seen) > 0 && !slices.Contains(seen, name) {
-		l.warn(r, pattern, subject, fmt.Sprintf("{} never comes to the rule: it is looked through, and judged as %s", strings.Join(seen, ", ")))
+		l.warn(r, pattern, subject, fmt.Sprintf("{} never reaches the rule, since it is judged as %s", strings.Join(seen, ", ")))
 		return
 	}
 	l.mutate(r, pattern, sample)
@@ -74,6 +76,7 @@ func misspelled(name string) string {
 // judged reports whether an allow rule may leave the program's flags to the analysis.
 func judged(name string) bool { return programs.Find(name).Judged() || strings.Contains(name, "/") }
 
+// seen returns the programs for which the policy judges a command.
 func (l *linter) seen(command string) (programs []string) {
 	effects, err := l.script(command)
 	if err != nil {
@@ -92,17 +95,19 @@ func bare(pattern string) bool {
 	return len(words) <= 3 && !slices.ContainsFunc(words, func(w string) bool { return strings.ContainsAny(w, `*-/.'"\`) })
 }
 
-func (l *linter) longer(r policy.Rule, pattern string) {
+// warnAboutArguments warns if a pattern without wildcards does not match the same command with an argument.
+func (l *linter) warnAboutArguments(r policy.Rule, pattern string) {
 	for _, sample := range samples(pattern) {
 		more := sample + " sample"
 		e := policy.Effect{Kind: policy.Exec, Argv: programs.Words(strings.Fields(more)), Dirs: []string{l.Policy.Options().Workspace}}
 		if d := l.Decide([]policy.Effect{e}); d.Action > r.Action {
-			l.warn(r, pattern, fmt.Sprintf("%q", more), fmt.Sprintf("it does not hold for {}; write %q", pattern+" **"))
+			l.warn(r, pattern, fmt.Sprintf("%q", more), fmt.Sprintf("it does not match {}; write %q", pattern+" **"))
 		}
 	}
 }
 
-func (l *linter) requires(r policy.Rule, flag, program string) {
+// warnIfUnseen warns about a required flag with a value in a word of its own if the program's flags are unknown.
+func (l *linter) warnIfUnseen(r policy.Rule, flag, program string) {
 	if name, value, apart := strings.Cut(flag, " "); apart && !programs.Find(program).KnowsFlags() {
 		l.warn(r, flag, program, fmt.Sprintf("require_flags: the flags of {} are not known, so %q is not seen in a command; write %q, and have commands do so", flag, name+"="+value))
 	}
