@@ -127,27 +127,28 @@ func Unread(f *os.File) bool { return Piped(f) && executor.Unread(f) }
 
 // FlagError says in plain words what is wrong with a flag of a command with a usage line.
 func FlagError(usage string, err error) error {
-	var number *strconv.NumError
+	if number, ok := errors.AsType[*strconv.NumError](err); ok {
+		which, _, _ := strings.Cut(err.Error(), ": strconv.")
+		return fmt.Errorf("%s: expected %s", which, wanted(number))
+	}
 	switch {
-	case errors.As(err, &number):
 	case !strings.HasPrefix(err.Error(), "unknown "):
-		return err
 	case strings.HasPrefix(usage, "toold call "):
 		return fmt.Errorf("%w; if it is one of the command, quote that: toold call bash 'ls -la'", err)
 	case strings.Contains(usage, "-- COMMAND"), strings.Contains(usage, "[--] COMMAND"):
 		return fmt.Errorf("%w; if it is one of COMMAND, put -- before that", err)
-	default:
-		return err
 	}
-	wanted := "a whole number"
+	return err
+}
+
+func wanted(err *strconv.NumError) string {
 	switch {
-	case number.Func == "ParseBool":
-		wanted = "true or false"
-	case errors.Is(number, strconv.ErrRange):
-		wanted = "a number of fewer digits"
+	case err.Func == "ParseBool":
+		return "true or false"
+	case errors.Is(err, strconv.ErrRange):
+		return "a number of fewer digits"
 	}
-	which, _, _ := strings.Cut(err.Error(), ": strconv.")
-	return fmt.Errorf("%s: expected %s", which, wanted)
+	return "a whole number"
 }
 
 // OneOf rejects a word of a flag that is not known; "" is the absence of the flag.
