@@ -65,6 +65,7 @@ func (p Plan) Prove(ctx context.Context) error {
 // Partly returns what a test of the agent cannot show, or "".
 func (a Agent) Partly() string { return a.partly }
 
+// newSite makes the directories of a proof and starts its daemon.
 func newSite(ctx context.Context, p Plan) (*site, error) {
 	dir, err := os.MkdirTemp("", "toold-proof-")
 	if err != nil {
@@ -101,6 +102,7 @@ func (s *site) write(path, text string) error {
 	return os.WriteFile(path, []byte(text), 0o600)
 }
 
+// start starts the daemon, and waits until it has printed its address.
 func (s *site) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
@@ -133,7 +135,7 @@ func (s *site) start(ctx context.Context) error {
 	}
 	if err != nil {
 		_ = s.stop()
-		return fmt.Errorf("a daemon did not start: %w\n%s", err, said(log.String(), nil))
+		return fmt.Errorf("a daemon did not start: %w\n%s", err, quoteOutput(log.String(), nil))
 	}
 	s.setup.URL = "ws" + strings.TrimPrefix(ready.Addresses.HTTP, "http")
 	token, err := tokens.Make(tokens.In(s.setup.StateDir).Agent(s.agent.Name))
@@ -195,7 +197,8 @@ const (
 // A player makes calls. It returns the result of each as shown to the agent's model, and the output of the agent.
 type player func(calls ...call) (seen []string, out string, err error)
 
-func (p *site) agentPlays(ctx context.Context, command func(url string) (env, args []string)) player {
+// agentPlays returns a player that runs the agent with a model that makes the calls.
+func (s *site) agentPlays(ctx context.Context, command func(url string) (env, args []string)) player {
 	return func(calls ...call) ([]string, string, error) {
 		m, err := newModel(calls...)
 		if err != nil {
@@ -203,39 +206,40 @@ func (p *site) agentPlays(ctx context.Context, command func(url string) (env, ar
 		}
 		defer m.close()
 		env, args := command(m.url)
-		out, err := p.run(ctx, env, p.program, args...)
-		return m.results(), said(out, err), nil
+		out, err := s.run(ctx, env, s.program, args...)
+		return m.results(), quoteOutput(out, err), nil
 	}
 }
 
 // prove makes a call that must run and one that must be refused. Without the daemon it makes one of the shell and the
 // calls down, which must not run.
-func (p *site) prove(play player, shell func(script string) call, down ...call) error {
+func (s *site) prove(play player, shell func(script string) call, down ...call) error {
 	seen, out, err := play(shell(ranScript), shell("git push origin toold-proof"))
 	if err != nil {
 		return err
 	}
-	made, _ := os.ReadFile(filepath.Join(p.workspace, ranFile))
+	made, _ := os.ReadFile(filepath.Join(s.workspace, ranFile))
 	if string(made) != "proof-42\n" || !strings.Contains(seen[0], "proof-42") {
 		return fmt.Errorf("a command that must run did not; its model was shown %q\n%s", seen[0], out)
 	}
 	if !strings.Contains(seen[1], refusal) {
 		return fmt.Errorf("a command that toold denies was not refused with the reason; its model was shown %q\n%s", seen[1], out)
 	}
-	if err := p.stop(); err != nil {
+	if err := s.stop(); err != nil {
 		return err
 	}
 	_, out, err = play(append([]call{shell("touch " + downFile)}, down...)...)
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(p.workspace, downFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(s.workspace, downFile)); err == nil {
 		return errors.New("without the daemon a command ran nevertheless, outside of toold\n" + out)
 	}
 	return nil
 }
 
-func said(out string, err error) string {
+// quoteOutput indents the end of a program's output, and says with what error it ended.
+func quoteOutput(out string, err error) string {
 	const most = 1500
 	if len(out) > most {
 		out = "…" + out[len(out)-most:]

@@ -22,7 +22,7 @@ func (p *site) proveServer(ctx context.Context, at edit.Path) error {
 	play := func(scripts ...call) (seen []string, out string, err error) {
 		for _, c := range scripts {
 			text, err := p.converse(ctx, command, c.Arguments)
-			seen, out = append(seen, text), said(out, err)
+			seen, out = append(seen, text), quoteOutput(out, err)
 		}
 		return seen, out, nil
 	}
