@@ -3,6 +3,7 @@ package helper
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -202,17 +203,25 @@ func Sweep(find func() []Proc) {
 // describe returns the command line of a process, or its name in brackets, in one line.
 func describe(p Proc) string {
 	b, err := p.read("cmdline")
-	s := strings.TrimSpace(strings.Map(blank, string(b)))
+	s := oneLine(strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " ")))
 	if err != nil || s == "" {
-		return "[" + strings.Map(blank, p.Name) + "]"
+		return "[" + oneLine(p.Name) + "]"
 	}
 	return s[:min(len(s), 256)]
 }
 
-// blank replaces control characters, NUL between arguments among them.
-func blank(r rune) rune {
-	if r < 0x20 || r >= 0x7f && r < 0xa0 {
-		return ' '
+// oneLine escapes control characters, which a process may have in its command line.
+func oneLine(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r < 0x20 || r >= 0x7f && r < 0xa0:
+			fmt.Fprintf(&b, `\u{%04x}`, r)
+		default:
+			b.WriteRune(r)
+		}
 	}
-	return r
+	return b.String()
 }
