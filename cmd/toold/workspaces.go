@@ -152,7 +152,7 @@ func (g *global) restore(_ context.Context, cfg config.Config, args []string) er
 	if err != nil {
 		return err
 	}
-	return g.Done(map[string]any{"id": args[0], "restored": path}, "put back: "+display.Visible(path))
+	return g.Done(map[string]any{"id": args[0], "restored": path}, "put back: "+display.Line(path))
 }
 
 func (g *global) discard(_ context.Context, cfg config.Config, args []string) error {
@@ -160,7 +160,7 @@ func (g *global) discard(_ context.Context, cfg config.Config, args []string) er
 	if err := quarantine.Discard(cfg.QuarantineDir(), id); err != nil {
 		return err
 	}
-	return g.Done(map[string]any{"id": id, "removed": true}, "removed "+display.Visible(id))
+	return g.Done(map[string]any{"id": id, "removed": true}, "removed "+display.Line(id))
 }
 
 func tokenCommand(g *global) *cobra.Command {

@@ -43,12 +43,19 @@ func (c Console) List(v any, rows [][]string, none string) error {
 	return c.Columns(rows)
 }
 
+// cellText keeps a cell, such as the name of a file, from making cells and rows of its own.
+var cellText = strings.NewReplacer("\n", `\n`, "\t", `\t`)
+
 // Columns prints rows in aligned columns.
 func (c Console) Columns(rows [][]string) error {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
-		fmt.Fprintln(table, strings.Join(row, "\t"))
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = cellText.Replace(cell)
+		}
+		fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}
 	_ = table.Flush()
 	return c.Show(text.String())
