@@ -68,7 +68,7 @@ func shownEffects(inv tools.Invocation, effects []policy.Effect, reason string) 
 }
 
 // shownEffect returns an effect as shown to the person who decides. It marks files that the analysis only guessed and
-// files that do not exist.
+// files that do not exist, and says where links lead.
 func shownEffect(e policy.Effect) (text string, missing bool) {
 	text = e.String()
 	certain := !e.Possible
@@ -78,6 +78,9 @@ func shownEffect(e policy.Effect) (text string, missing bool) {
 	}
 	if !certain {
 		text = "may " + text
+	}
+	if e.Canonical != "" && e.Canonical != e.Path {
+		text += " (which is " + e.Canonical + ")"
 	}
 	_, err := os.Lstat(e.Path)
 	made := certain && e.Kind == policy.Write

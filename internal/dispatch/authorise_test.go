@@ -110,3 +110,17 @@ func TestACallWhosePreviewHangsCanBeCancelled(t *testing.T) {
 	w.Call().Cancel("enough")
 	wantError(t, final(t, w, wake), message.Cancelled, "enough")
 }
+
+// The agent may have made a link, and names that.
+func TestAPersonSeesWhereAPathLeads(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, policy.Ask, &probe{})
+	defer b.stop(t)
+	b.SetPolicy(compiled(t, policy.File{Name: "writes", Defaults: policy.Defaults{Write: policy.Ask}}))
+	asked := willing(t, b)
+	b.tool.does = policy.Effect{Kind: policy.Write, Path: "/nowhere/notes", Canonical: "/nowhere/src/main.go"}
+	b.call(t, "call_1", `{}`)
+	if len(*asked) != 1 || len((*asked)[0].Effects) != 1 || (*asked)[0].Effects[0].Text != "write /nowhere/notes (which is /nowhere/src/main.go)" {
+		t.Errorf("asked is %+v", *asked)
+	}
+}
