@@ -26,7 +26,10 @@ func (c *call) openQuestions(ctx context.Context) {
 	if !c.form && !c.url {
 		return
 	}
-	mine := func(r message.ApprovalRequest) bool { return r.CallID == c.ID && r.AgentID == c.AgentID }
+	// Other clients may use the same ids; nobody else knows the conversation.
+	mine := func(r message.ApprovalRequest) bool {
+		return r.ConversationID == c.ConversationID && r.CallID == c.ID && r.AgentID == c.AgentID
+	}
 	pass := func(q *question) {
 		select {
 		case c.asked <- q:
