@@ -190,3 +190,16 @@ func TestTheCommandThatShowsAllOfAQuestionCanBeCopied(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// The client chooses all of these names, but that of its token.
+func TestAnAskerCannotPoseAsAnother(t *testing.T) {
+	t.Parallel()
+	a := message.Asker{Client: "agent", Program: &message.Program{Name: "x, agent main"}, AgentID: "a, conversation c"}
+	if got, want := describe.Asker(a, ""), `from agent, program "x, agent main", agent "a, conversation c"`+"\n"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	a = message.Asker{Client: "agent", Program: &message.Program{Name: "claude code", Version: "1"}, AgentID: "a", ConversationID: "c"}
+	if got, want := describe.Asker(a, ""), "from agent, program claude code 1, agent a, conversation c\n"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

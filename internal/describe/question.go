@@ -2,6 +2,7 @@ package describe
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,13 +38,13 @@ func Question(r message.ApprovalRequest, indent string) string {
 func Asker(a message.Asker, indent string) string {
 	who := []string{"from " + display.Short(a.Client)}
 	if p := a.Program; p != nil {
-		who = append(who, "program "+display.Short(strings.TrimSpace(p.Name+" "+p.Version)))
+		who = append(who, "program "+one(strings.TrimSpace(p.Name+" "+p.Version)))
 	}
 	if a.AgentID != "" {
-		who = append(who, "agent "+display.Short(a.AgentID))
+		who = append(who, "agent "+one(a.AgentID))
 	}
 	if a.ConversationID != "" {
-		who = append(who, "conversation "+display.Short(a.ConversationID))
+		who = append(who, "conversation "+one(a.ConversationID))
 	}
 	text := indent + strings.Join(who, ", ") + "\n"
 	if a.Description != "" {
@@ -53,6 +54,14 @@ func Asker(a message.Asker, indent string) string {
 		text += indent + "justification: " + display.Short(a.Justification) + "\n"
 	}
 	return text
+}
+
+// one returns a name, quoted if it could be mistaken for several in a list.
+func one(name string) string {
+	if strings.ContainsAny(name, `,"`) {
+		name = strconv.Quote(name)
+	}
+	return display.Short(name)
 }
 
 // WideningFlags returns the flags of approve that a question allows.
