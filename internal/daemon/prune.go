@@ -327,7 +327,7 @@ func (w *workspace) openCaches(ctx context.Context) (err error) {
 		return nil
 	}
 	if err := recordOwner(w.cfg); err != nil {
-		return fmt.Errorf("%w; sandbox.caches: [] does without", err)
+		return fmt.Errorf("the state directory cannot be written: %w; toold doctor says how to go on", err)
 	}
 	if w.caches, err = caches.Open(ctx, launch.Overlays, w.cfg.CacheStore(), w.cfg.Caches); err != nil {
 		return fmt.Errorf("%w; sandbox.caches: [] does without", err)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/audit"
@@ -91,7 +92,7 @@ const stateRoom = 8 << 20
 
 func stateFinding(cfg config.Config) Finding {
 	if err := writeProbe(cfg.StateDir); err != nil {
-		return Finding{Name: "state directory", Is: err.Error(), Fix: "choose another directory with --state-dir, or: mkdir -p -m 700 " + cfg.StateDir}
+		return Finding{Name: "state directory", Is: err.Error(), Fix: "choose another directory with --state-dir, or " + unwritable(err, cfg.StateDir)}
 	}
 	kept, err := daemon.KeptBytes(cfg)
 	is := fmt.Sprintf("%s; %s are kept of at most %s", cfg.StateDir, describe.Size(kept), describe.Size(cfg.Limits.StateBytes))
@@ -105,6 +106,17 @@ func stateFinding(cfg config.Config) Finding {
 		is += "; " + cfg.HeadDir() + " could not be made, so a state directory that is replaced as a whole goes unnoticed"
 	}
 	return Finding{Name: "state directory", OK: true, Is: is}
+}
+
+// unwritable returns what makes a directory writable.
+func unwritable(err error, dir string) string {
+	switch {
+	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
+		return "make room: du -sh " + dir + "/*"
+	case errors.Is(err, syscall.EROFS):
+		return "make its file system writable: findmnt -T " + dir
+	}
+	return "make it yours: mkdir -p -m 700 " + dir
 }
 
 func writeProbe(dir string) error {
