@@ -15,6 +15,7 @@ import (
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/egress"
 	"github.com/toold/toold/sandbox/protect"
+	"github.com/toold/toold/shell"
 	"github.com/toold/toold/tools"
 )
 
@@ -116,6 +117,27 @@ func TestWhatAFailedCommandPrintsIsConfirmedByTheProfile(t *testing.T) {
 	} {
 		if got := brief(v.inferred(executor.Exit{Code: 1}, "other\n"+line+"\n")); got != strings.Replace(want, "/w/sub/../", "/w/", 1) {
 			t.Errorf("%s:\n got  %q\n want %q", line, got, want)
+		}
+	}
+}
+
+// A relative path is looked for where the program ran that printed it.
+func TestADenialNamesThePathInTheDirectoryOfItsCommand(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[string]string{
+		"git config a.b c":                         "protected change /w/sub/.git/config sandbox.protect",
+		"git -C r config a.b c":                    "protected change /w/sub/r/.git/config sandbox.protect",
+		"cd ../other && git config a.b c":          "protected change /w/other/.git/config sandbox.protect",
+		"cd ../other && make && git -C r config a": "protected change /w/other/r/.git/config sandbox.protect",
+		"git config a.b c; cd r; git config a.b":   "protected change .git/config sandbox.protect",
+		"cd \"$x\" && git config a.b c":            "protected change /w/sub/.git/config sandbox.protect",
+	} {
+		v := confined()
+		v.effects = shell.New(shell.Options{Workspace: "/w", Resolver: shell.Host()}).Effects(script, "/w/sub")
+		v.profile.Protect = []string{"/w/sub/.git/config", "/w/sub/r/.git/config", "/w/other/.git/config", "/w/other/r/.git/config"}
+		line := "error: could not write config file .git/config: Device or resource busy"
+		if got := brief(v.inferred(executor.Exit{Code: 4}, line+"\n")); got != want {
+			t.Errorf("%s:\n got  %q\n want %q", script, got, want)
 		}
 	}
 }

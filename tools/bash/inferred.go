@@ -1,6 +1,7 @@
 package bash
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"path/filepath"
@@ -79,16 +80,26 @@ func (v *invocation) deniedPaths(text string) (denied []sandbox.Denial) {
 			if left--; left < 0 {
 				return denied
 			}
-			if !filepath.IsAbs(path) {
-				path = v.dir + "/" + path
-			}
-			if d := v.profile.Denied(path, c.change); d != nil {
+			if d := v.deniedPath(path, c); d != nil {
 				denied = append(denied, *d)
 				break
 			}
 		}
 	}
 	return denied
+}
+
+// deniedPath names a relative path as it was printed if it may be several that are denied.
+func (v *invocation) deniedPath(path string, c complaint) (d *sandbox.Denial) {
+	for _, at := range v.found(path, c.line) {
+		next := v.profile.Denied(at, c.change)
+		if next != nil && d != nil {
+			d.Target = path
+			return d
+		}
+		d = cmp.Or(d, next)
+	}
+	return d
 }
 
 func (v *invocation) deniedSockets(text string) (denied []sandbox.Denial) {

@@ -50,6 +50,9 @@ func (v *invocation) maskedIn(text string) (denied []sandbox.Denial) {
 	left := pathsLookedAt
 	for _, c := range complaints(text) {
 		n := v.named(c, &left)
+		if v.explains(n, c.change) {
+			n.loose = ""
+		}
 		if closedText.MatchString(c.line) {
 			closed = append(closed, n)
 		}
@@ -71,6 +74,14 @@ func (v *invocation) maskedIn(text string) (denied []sandbox.Denial) {
 	return denied
 }
 
+// explains reports whether one of the paths is denied where it is looked for first.
+func (v *invocation) explains(n named, change bool) bool {
+	masked := func(m sandbox.Mask) bool { return n.names(m.Path) }
+	refused := func(path string) bool { return v.profile.Denied(path, change) != nil }
+	isMask := slices.ContainsFunc(v.profile.Masks.Hidden, masked) || slices.ContainsFunc(v.profile.Masks.Fixed, masked)
+	return isMask || slices.ContainsFunc(n.paths, refused)
+}
+
 // named has the paths in a complaint.
 type named struct {
 	paths []string // with symbolic links resolved
@@ -85,21 +96,25 @@ func (v *invocation) named(c complaint, left *int) (n named) {
 	for _, path := range all {
 		if !filepath.IsAbs(path) {
 			n.loose += path + "\n"
-			path = v.dir + "/" + path
 		}
-		if *left--; *left < 0 {
-			return n
-		}
-		if path, err := paths.Resolve(path); err == nil {
-			n.paths = append(n.paths, path)
+		for _, at := range v.found(path, c.line) {
+			if *left--; *left < 0 {
+				return n
+			}
+			if at, err := paths.Resolve(at); err == nil {
+				n.paths = append(n.paths, at)
+			}
 		}
 	}
 	return n
 }
 
 func (n named) has(path string) bool {
-	within := func(named string) bool { return paths.Within(named, path) }
-	return slices.ContainsFunc(n.paths, within) || hasName(n.loose, filepath.Base(path))
+	return n.names(path) || hasName(n.loose, filepath.Base(path))
+}
+
+func (n named) names(path string) bool {
+	return slices.ContainsFunc(n.paths, func(named string) bool { return paths.Within(named, path) })
 }
 
 func (v *invocation) relative(path string) string {

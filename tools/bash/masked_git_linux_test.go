@@ -131,6 +131,25 @@ func TestAReturnSaysOnceThatAProtectedFileIsAsItWas(t *testing.T) {
 	v.person("sha256sum --quiet -c ../sums")
 }
 
+// A script may work in another directory than its call, where it prints the same relative path.
+func TestADenialNamesTheRepositoryInWhichTheCommandRan(t *testing.T) {
+	t.Parallel()
+	v := newVault(t, "git init -q -b main; git init -q -b main vendor/r; rm -rf .git/hooks vendor/r/.git/hooks; touch a; git add a; git commit -qm one")
+	const own, other = ".git/config", "vendor/r/.git/config"
+	for script, want := range map[string]string{
+		"git config user.name z":                                         own,
+		"git -C vendor/r config user.name z":                             other,
+		"cd vendor/r && git config user.name z":                          other,
+		"(cd vendor && git -C r remote add x https://e.example/y); true": other,
+		"cd vendor/r; git -C ../.. config user.name z":                   own,
+	} {
+		r, out := v.call(script)
+		if len(r.Denials) != 1 || strings.TrimPrefix(r.Denials[0].Target, v.ws+"/") != want {
+			t.Errorf("%s: %+v, want one of %s\n%s\n%s", script, r.Denials, want, r.Text, out)
+		}
+	}
+}
+
 // A limit that a client sets for its own call takes nothing away from what a rule says.
 func TestARuleIsNamedUnderALimitOfTheClient(t *testing.T) {
 	t.Parallel()
