@@ -112,11 +112,8 @@ func (c *callRun) running(ctx context.Context, cfg config.Config) (*peer, error)
 	case added:
 		c.say("registered the workspace %s", cfg.Workspace)
 	}
-	if lost, ok := errors.AsType[*reach.LostError](err); ok {
-		return nil, &unservedError{lost}
-	}
 	if errors.Is(err, reach.ErrNotRunning) {
-		return nil, &unservedError{reach.ErrNotRunning}
+		return nil, &unservedError{reach.Why(err)}
 	}
 	p, err := c.serving(ctx, cfg)
 	var none *unservedError

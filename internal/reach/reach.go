@@ -48,6 +48,14 @@ func (e *LostError) Error() string {
 // Unwrap returns ErrNotRunning.
 func (e *LostError) Unwrap() error { return ErrNotRunning }
 
+// Why returns the LostError in an error that wraps ErrNotRunning, otherwise ErrNotRunning.
+func Why(err error) error {
+	if lost, ok := errors.AsType[*LostError](err); ok {
+		return lost
+	}
+	return ErrNotRunning
+}
+
 // Daemon is the daemon of a configuration as its clients see it.
 type Daemon struct {
 	Config  config.Config
