@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/toold/toold/sandbox"
@@ -108,8 +109,9 @@ func Load(o Options) (Config, error) {
 	}
 	l.override(o)
 	c := l.build()
-	if err := errors.Join(l.faults...); err != nil {
-		return Config{}, err
+	if len(l.faults) > 0 {
+		slices.SortStableFunc(l.faults, byPlace)
+		return Config{}, errors.Join(l.faults...)
 	}
 	return c, nil
 }
@@ -199,7 +201,8 @@ func (l *loader) decode(file string, src []byte) error {
 		return err
 	}
 	d.note(d.settings(root, "", l.raw))
-	return d.failed()
+	l.faults = append(l.faults, flat(d.failed())...) // the other settings are checked, too
+	return nil
 }
 
 func (l *loader) override(o Options) {

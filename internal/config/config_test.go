@@ -83,6 +83,16 @@ func TestEveryFaultOfAFileIsReported(t *testing.T) {
 	}
 }
 
+func TestAMisspeltKeyHidesNoOtherFault(t *testing.T) {
+	t.Parallel()
+	_, err := newMachine(t).loadText(t, "version: 1\nlimts: {}\nsandbox: {network: of}\nlisten: nowhere\n")
+	for _, want := range []string{`:2:1: unknown key "limts"`, ":3:20: ", ":4:9: "} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("not reported: %s\n%v", want, err)
+		}
+	}
+}
+
 func TestTheCommandLineWinsOverTheEnvironmentOverTheFile(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -319,7 +329,7 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	m := newMachine(t)
 	_, err := m.loadText(t, "version: 1\nterminal: x\nlimits:\n  ping: y\n")
 	var fault *Error
-	if !errors.As(err, &fault) || fault.Line != 4 || !strings.Contains(err.Error(), "terminal cannot be") {
+	if !errors.As(err, &fault) || fault.Line != 2 || !strings.Contains(err.Error(), "terminal cannot be") {
 		t.Errorf("got %v", err)
 	}
 	if !strings.Contains(err.Error(), "    4 |   ping: y\n      |         ^") {
