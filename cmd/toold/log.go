@@ -29,7 +29,7 @@ func logCommand(g *global) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&l.Since, "since", "36500d", "how far to look back, e.g. `30d` or 12h")
+	flags.StringVar(&l.Since, "since", "36500d", "how far to look back, e.g. `30d` or 12h, or from a date, e.g. 2026-01-31")
 	flags.IntVarP(&l.Most, "lines", "n", 100, "at most so many `calls`, the latest")
 	flags.StringVar(&l.Tool, "tool", "", "only calls of a `tool`")
 	flags.StringVar(&l.Agent, "agent", "", "only calls of an agent, by its agent_`id` or the name of its token")

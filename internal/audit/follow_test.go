@@ -46,7 +46,11 @@ func TestAgesAreDaysOrDurations(t *testing.T) {
 			t.Errorf("%s: got %v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "d", "-1d", "-5h", "9999999999d", "soon"} {
+	long := time.Since(time.Date(2020, 1, 31, 0, 0, 0, 0, time.Local))
+	if got, err := Age("2020-01-31"); err != nil || got < long || got > time.Since(time.Date(2020, 1, 31, 0, 0, 0, 0, time.Local)) {
+		t.Errorf("a date: got %v, %v, want %v", got, err, long)
+	}
+	for _, text := range []string{"", "d", "9999-01-01", "2020-13-01", "-1d", "-5h", "9999999999d", "soon"} {
 		if got, err := Age(text); err == nil {
 			t.Errorf("%q is read as %v", text, got)
 		}

@@ -201,8 +201,11 @@ func ending(rec journal.Record) string {
 	return cmp.Or(describe.Status(rec.Tool, rec.Status), string(rec.State))
 }
 
-// Age parses a number of days such as 30d, or a time.Duration.
+// Age parses a number of days such as 30d, a time.Duration, or a past date such as 2026-01-31.
 func Age(text string) (time.Duration, error) {
+	if day, err := time.ParseInLocation(time.DateOnly, text, time.Local); err == nil && time.Since(day) >= 0 {
+		return time.Since(day), nil
+	}
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.Atoi(days)
 		if err == nil && n >= 0 && n < 100_000 {
@@ -211,7 +214,7 @@ func Age(text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return 0, console.Usage(fmt.Errorf("cannot read --since %q: write days or hours, e.g. 30d or 12h", text))
+		return 0, console.Usage(fmt.Errorf("cannot read --since %q: write days, hours or a past date, e.g. 30d, 12h or 2026-01-31", text))
 	}
 	return d, nil
 }
