@@ -46,7 +46,7 @@ func TestCheckpointsShowWhoHasSigned(t *testing.T) {
 	if info, err := os.Stat(original + ".head/key"); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the key: %v, %v", info.Mode(), err)
 	}
-	statement(t, original, 0, "1 checkpoints, signed up to record 13 by key ", "verify", "--key", key)
+	statement(t, original, 0, "1 checkpoint, signed up to record 13 by key ", "verify", "--key", key)
 	statement(t, original, 0, `"signed":13`, "verify", "--json", "--key", key)
 	statement(t, anew, 0, "", "verify")
 	statement(t, anew, console.ExitTampered, "was signed by another key", "verify", "--key", key)

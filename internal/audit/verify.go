@@ -14,6 +14,7 @@ import (
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/journal/seal"
@@ -131,7 +132,7 @@ func (v *Verify) note(found verified) {
 	if found.Checkpoints == 0 {
 		fmt.Fprintln(v.Err, "toold: no record is signed yet")
 	} else {
-		fmt.Fprintf(v.Err, "toold: %d checkpoints, signed up to record %d by key %s\n", found.Checkpoints, found.Signed, strings.Join(found.Keys, ", "))
+		fmt.Fprintf(v.Err, "toold: %s, signed up to record %d by key %s\n", describe.Count(found.Checkpoints, "checkpoint"), found.Signed, strings.Join(found.Keys, ", "))
 	}
 	if len(v.Anchors) > 0 {
 		fmt.Fprintf(v.Err, "toold: %d anchors fit, and %d are of other journals\n", found.Anchors, found.Others)
