@@ -78,8 +78,10 @@ func TestADecisionWithoutARuleNamesNone(t *testing.T) {
 func TestACallThatWasOnlyJudgedDidNotRun(t *testing.T) {
 	t.Parallel()
 	for want, r := range map[string]message.ToolReturn{
-		"ended, judged, after 0s":  {ToolName: "judge", Status: "success"},
-		"ended, success, after 0s": {ToolName: "read_file", Status: "success"},
+		"ended, judged, after 0s":    {ToolName: "judge", Status: "success"},
+		"ended, success, after 40ms": {DurationMS: 40, ToolName: "read_file", Status: "success"},
+		"ended, success, after 1.5s": {DurationMS: 1523, ToolName: "read_file", Status: "success"},
+		"ended, success, after 0s":   {ToolName: "read_file", Status: "success"},
 	} {
 		if got := returnText(r); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -292,7 +292,10 @@ func (c *watchedCall) outputLine(stream string, line []byte) string {
 
 func returnText(r message.ToolReturn) string {
 	first, _, _ := strings.Cut(r.Result, "\n")
-	took := (time.Duration(r.DurationMS) * time.Millisecond).Round(100 * time.Millisecond)
+	took := time.Duration(r.DurationMS) * time.Millisecond
+	if took > time.Second {
+		took = took.Round(100 * time.Millisecond)
+	}
 	switch {
 	case r.Background != nil:
 		return "runs on in the background as " + r.Background.CallID
