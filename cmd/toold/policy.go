@@ -52,7 +52,7 @@ func (g *global) initPolicy(name string, args []string) error {
 		fmt.Fprintf(g.Err, "it is your policy from now on; a running daemon takes it up with: toold reload; after a change: toold policy check\n")
 		return nil
 	}
-	fmt.Fprintf(g.Err, "change it, then: toold policy check %s; a daemon takes it only from outside the workspace (move it there first): toold up --policy FILE\n", display.Operand(path))
+	fmt.Fprintf(g.Err, "change it, then: toold policy check %s; %s\n", display.Operand(path), judge.Starts(path))
 	return nil
 }
 

@@ -304,6 +304,16 @@ func WriteStarter(name string, files []string) (path string, err error) {
 	return path, nil
 }
 
+// Starts says how a daemon takes up a policy file, which may not be in a workspace.
+func Starts(path string) string {
+	dir, err := os.Getwd()
+	in, outside := filepath.Rel(dir, path)
+	if err == nil && outside == nil && filepath.IsLocal(in) {
+		return "a daemon takes it only from outside the workspace (move it there first): toold up --policy FILE"
+	}
+	return "toold up --policy " + display.Operand(path) + " starts a daemon with it"
+}
+
 func starter(name string) (string, error) {
 	text, err := config.StarterPolicy(name)
 	_, rules, _ := strings.Cut(string(text), "\n")
