@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/toold/toold/shell/programs"
 )
 
 // FuzzRulesOnlyMoveADecisionOneWay changes random policies of one or more files
@@ -134,6 +136,32 @@ func TestAFurtherFileCannotAskForWhatIsDenied(t *testing.T) {
 			t.Errorf("%v: %v by %s", e, d.Action, d.Rule)
 		}
 	}
+}
+
+// Which of two rules is tried first has no meaning, whatever part of an effect each is about.
+func TestAQuestionDoesNotReplaceADenial(t *testing.T) {
+	t.Parallel()
+	some, brought := tree(write("/w")), tree(write("/w"))
+	some.Part, brought.Part = programs.PartSome, programs.PartBrought
+	user := File{
+		Name: "user", Commands: []Rule{{ID: "push", Action: Ask, Run: []string{"git push **"}}},
+		Paths: []Rule{
+			{ID: "keys", Action: Deny, Paths: []string{"/w/keys/*.pem"}},
+			{ID: "ws", Action: Ask, Paths: []string{"/w/**"}},
+		},
+	}
+	further := File{Name: "ws", Commands: []Rule{{ID: "sudo", Action: Deny, Run: []string{"sudo **"}}}}
+	decidesEach(t, compile(t, user, further), []decided{
+		{run("git push"), Ask},
+		{run("sudo git push"), Deny},
+		{some, Deny},
+		{brought, Deny},
+		{tree(read("/w")), Ask}, // though the default denies it
+		{tree(read("/w/keys")), Ask},
+		{read("/w/keys/a.pem"), Deny},
+	})
+	user.Paths = user.Paths[:1]
+	decidesEach(t, compile(t, user), []decided{{tree(read("/w")), Deny}, {tree(read("/w/keys")), Deny}})
 }
 
 var (
