@@ -176,6 +176,11 @@ func TestARuleMayBeAboutAClassOfCommands(t *testing.T) {
 			t.Errorf("%s: %v by %s, want deny by sent", command, d.Action, d.Rule)
 		}
 	}
+	for class, command := range map[string]string{"destructive": "rm -rf src", "outgoing": "npm publish"} {
+		alone := rules(t, Defaults{Bash: Allow}, Rule{ID: "one", Action: Ask, Classes: []string{class}})
+		decidesAll(t, alone, Ask, command, "flock a "+command)
+		decidesAll(t, alone, Allow, "git status")
+	}
 	decidesAll(t, p, Allow, []string{"flock a mv src lib", "npx prettier --write src", "nice git status", "flock a rm -rf scratch"}...)
 	for _, wrong := range []Rule{{ID: "x", Action: Allow, Classes: []string{"destructive"}}, {ID: "x", Action: Ask, Classes: []string{"everything"}}} {
 		if _, err := Compile(place(), File{Name: "p.yaml", Commands: []Rule{wrong}}); err == nil {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/internal/must"
+	"github.com/toold/toold/shell/programs"
 )
 
 func TestGlobs(t *testing.T) {
@@ -168,6 +169,9 @@ func TestBuiltInRulesProtect(t *testing.T) {
 		{run("rm --no-preserve-root -r x"), Deny},
 		{run("rm -rf /w/build"), Allow},
 	})
+	brought := tree(write("/w"))
+	brought.Part = programs.PartBrought
+	decidesEach(t, p, []decided{{tree(write("/w")), Deny}, {brought, Ask}})
 	for _, c := range []struct {
 		effect Effect
 		rule   string

@@ -19,6 +19,10 @@ func TestARuleRequiresFlagsWithTheirValues(t *testing.T) {
 			t.Errorf("%s: %v by %s, want %s", command, d.Action, d.Rule, want)
 		}
 	}
+	for _, flag := range []string{"-n dev", "-n=dev", "--namespace dev", "-n  dev", " -n dev ", "-n= dev"} {
+		p := rules(t, asking(), Rule{ID: "x", Action: Allow, Run: []string{"kubectl get **"}, RequireFlags: []string{flag}})
+		decides(t, p, map[string]Action{"kubectl get x -n dev": Allow, "kubectl get x -n prod": Ask, "kubectl get x": Ask})
+	}
 	for _, flag := range []string{"n dev", "", "-", "--name*=x", "-n {a,b}", "-n a b"} {
 		if _, err := Compile(Options{}, File{Commands: []Rule{{ID: "x", Action: Allow, Run: []string{"a"}, RequireFlags: []string{flag}}}}); err == nil {
 			t.Errorf("%q is taken for a flag", flag)
