@@ -89,13 +89,36 @@ func TestHeadlessTurnsAskIntoDeny(t *testing.T) {
 
 func TestADecisionSaysWhoWhereWhyAndWhatNext(t *testing.T) {
 	t.Parallel()
-	p := compile(t, File{Name: "p.yaml", Defaults: asking(), Commands: []Rule{
+	commands := []Rule{
 		{ID: "push", Action: Deny, Run: []string{"git push **"}, Reason: "releases are made by people", Line: 7},
-	}})
+		{ID: "drop", Action: Ask, Run: []string{"git stash drop **"}, Line: 8},
+		{ID: "vet", Action: Allow, Run: []string{"go vet **"}, Line: 9},
+	}
+	p := compile(t, File{Name: "p.yaml", Lines: map[string]int{"env.unknown": 3}, Defaults: asking(), Commands: commands})
+	strict := compile(t, File{Name: "p.yaml"})
 	for _, c := range []struct {
 		effect               Effect
 		rule, source, reason string
 	}{
+		{run("go vet ./..."), "vet", "p.yaml:9", "It may run `go vet ./...`."},
+		{run("git stash drop"), "drop", "p.yaml:8", "It would run `git stash drop`. A person decides."},
+		{run("echo `id`"), "defaults.bash", "p.yaml", "No rule allows to run `` echo `id` ``. A person decides."},
+		{Effect{Kind: Env, Name: "PATH"}, "env.dangerous", "p.yaml:3", "No rule allows to set PATH. A person decides."},
+		{
+			Effect{Kind: Opaque, Why: "a\x1b[2J\nb\x7f"},
+			"defaults.unanalysable", "p.yaml",
+			"The command cannot be analysed, because a␣[2J␣b␣. A person decides.",
+		},
+		{
+			Effect{Kind: Opaque, Why: strings.Repeat("é", 120)},
+			"defaults.unanalysable", "p.yaml",
+			"The command cannot be analysed, because " + strings.Repeat("é", 120) + ". A person decides.",
+		},
+		{
+			Effect{Kind: Opaque, Why: strings.Repeat("é", 121)},
+			"defaults.unanalysable", "p.yaml",
+			"The command cannot be analysed, because " + strings.Repeat("é", 120) + "…. A person decides.",
+		},
 		{
 			run("git push origin"), "push", "p.yaml:7",
 			"It must not run `git push origin`: releases are made by people. Do not try another spelling: ask the user to do it, or leave it out.",
@@ -116,6 +139,17 @@ func TestADecisionSaysWhoWhereWhyAndWhatNext(t *testing.T) {
 		d := p.Decide([]Effect{c.effect})
 		if d.Rule != c.rule || d.Source != c.source || d.Reason != c.reason {
 			t.Errorf("%v:\n got %s | %s | %s\nwant %s | %s | %s", c.effect, d.Rule, d.Source, d.Reason, c.rule, c.source, c.reason)
+		}
+	}
+	for _, c := range []struct {
+		effect Effect
+		reason string
+	}{
+		{run("x"), "No rule allows to run `x`. Use what the policy allows, or ask the user to add a rule."},
+		{Effect{Kind: Opaque, Why: "it is computed"}, "The command cannot be analysed, because it is computed. Write the command in plain steps."},
+	} {
+		if d := strict.Decide([]Effect{c.effect}); d.Action != Deny || d.Reason != c.reason {
+			t.Errorf("%v: %v\n got %s\nwant %s", c.effect, d.Action, d.Reason, c.reason)
 		}
 	}
 }

@@ -154,11 +154,33 @@ func TestKeysWithoutMeaningAreRefused(t *testing.T) {
 		{Rule{Action: Allow, Profile: "danger-full-access"}, "a rule can only tighten"},
 		{Rule{Action: Ask, PermitFlags: []string{"-o"}}, "only where decision is allow"},
 		{Rule{Action: Deny, ForbidFlags: []string{"-o"}}, "only where decision is allow"},
+		{Rule{Action: Ask, RequireFlags: []string{"-o"}}, "only where decision is allow"},
 	} {
-		c.rule.ID, c.rule.Run = "x", []string{"a"}
+		c.rule.ID, c.rule.Run, c.rule.Line = "x", []string{"a"}, 4
 		_, err := Compile(place(), File{Name: "p", Commands: []Rule{c.rule}})
-		if err == nil || !strings.Contains(err.Error(), c.want) {
+		if err == nil || !strings.HasPrefix(err.Error(), `p:4: rule "x": `) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %s", c.rule, err, c.want)
+		}
+	}
+}
+
+func TestAFaultNamesItsPlaceAndWhatWasExpected(t *testing.T) {
+	t.Parallel()
+	for want, f := range map[string]File{
+		`p: presets: unknown preset "x": expected shell-readonly or shell-workspace`: {Presets: []string{"x"}},
+		`p: builtin.disable: no built-in rule has the id "x": expected one of `:      {Disable: []string{"x"}},
+		`p: defaults.unanalysable: what cannot be analysed is never allowed`:         {Defaults: Defaults{Unanalysable: Allow}},
+		`p:4: rule "builtin:x": an id must not begin with "builtin:"`:                {Net: []Rule{{ID: "builtin:x", Hosts: []string{"a"}, Line: 4}}},
+		`p:4: rule "defaults.x": an id must not begin with`:                          {Net: []Rule{{ID: "defaults.x", Hosts: []string{"a"}, Line: 4}}},
+		`p: rule "r": run is empty: the rule can never match`:                        {Commands: []Rule{{ID: "r"}}},
+		`p: rule "r": match is empty: the rule can never match`:                      {Paths: []Rule{{ID: "r"}}},
+		`p: rule "r": hosts is empty: the rule can never match`:                      {Net: []Rule{{ID: "r"}}},
+		`p: rule "r": unknown operation "exec": expected read or write`:              {Paths: []Rule{{ID: "r", Paths: []string{"/"}, Ops: []Kind{Read, Exec}}}},
+		`every rule needs an id`: {Net: []Rule{{Hosts: []string{"a"}}}},
+	} {
+		f.Name = "p"
+		if _, err := Compile(place(), f); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }

@@ -102,6 +102,7 @@ func TestObstaclesOfEffectsThatAreHardToName(t *testing.T) {
 		{Kind: Env, Name: "X"},
 		run("find . -exec"), run("git -c a=b push"), run("python3 x.py"), run("tar xf a --to-command=x"), run("npx -y x"), run("git log {a} *x"),
 		run("./x a"), run("/usr/bin/x"), run("/opt/x"), run("x é"), run("x !"), run("x ~"), run("x ?"), run("x [a]"), run("x a=b"), run("A=b"), run("x ; | & < > ( ) $ ` # ' \" \\"),
+		run("rm" + strings.Repeat(" x", 198)), run("rm" + strings.Repeat(" x", 199)), // the most that a pattern may have
 		run("sudo rm -r /"), run("env rm -r x"), run("unknown rm -r x"),
 		{Kind: Exec, Argv: []Word{{Text: "x"}, {Text: ""}}},
 		{Kind: Exec, Argv: []Word{{Text: "x"}, {Text: "a b; rm -r c"}}},
@@ -125,10 +126,55 @@ func TestObstaclesOfEffectsThatAreHardToName(t *testing.T) {
 			t.Errorf("nothing makes %v allowed", e)
 		}
 	}
-	for _, e := range []Effect{run("x…"), {Kind: Env}, {Kind: Opaque}, run("python3 -c a{b}"), run("../x"), run("x " + strings.Repeat("long ", 200)), {Kind: Exec}, read("/\xff")} {
-		found := compile(t, File{Defaults: asking()}).Obstacles([]Effect{e})
-		if len(found) != 1 || found[0].Why == "" {
-			t.Errorf("%v: %+v", e, found)
+	const analysed, named = "what cannot be analysed is never allowed", "no narrow rule names this command"
+	for _, c := range []struct {
+		effect Effect
+		why    string
+	}{
+		{run("x…"), analysed},
+		{Effect{Kind: Exec}, analysed},
+		{Effect{Kind: Opaque}, analysed},
+		{Effect{Kind: Env}, "a variable whose name is not known beforehand is never allowed"},
+		{run("python3 -c a{b}"), "no rule names code that is in the command"},
+		{run("../x"), named},
+		{run("x " + strings.Repeat("long ", 200)), named},
+		{read("/\xff"), "no narrow rule names it"},
+	} {
+		found := compile(t, File{Defaults: asking()}).Obstacles([]Effect{c.effect})
+		if len(found) != 1 || !strings.HasPrefix(found[0].Why, c.why) {
+			t.Errorf("%v: %+v", c.effect, found)
+		}
+	}
+	long := run("rm" + strings.Repeat(" x", 200))
+	if found := l.compile(t).Obstacles([]Effect{long}); len(found) != 3 || found[0].Why != "no narrow exception names it" || found[1].Why != found[0].Why {
+		t.Errorf("201 words: %+v", found)
+	}
+}
+
+func TestAProposedRuleHasAFreeIDThatSaysWhatItAllows(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		effect Effect
+		taken  []string
+		want   string
+	}{
+		{run("go vet ./..."), nil, "allow-go-vet"},
+		{run("/opt/Tool"), nil, "allow-tool"},
+		{run("x a-b-c-d"), nil, "allow-x-a-b"},
+		{run("go vet ./..."), []string{"allow-go-vet"}, "allow-go-vet-2"},
+		{run("go vet ./..."), []string{"allow-go-vet", "allow-go-vet-2"}, "allow-go-vet-3"},
+		{run("go vet ./..."), []string{"allow-go-vet-2"}, "allow-go-vet"},
+		{write("/srv/a.Go"), nil, "allow-write-a-go"},
+		{Effect{Kind: Net, Host: "a.test", Port: 443}, nil, "allow-net-a-test"},
+		{run(strings.Repeat("x", 40)), nil, "allow-" + strings.Repeat("x", 34)},
+	} {
+		f := File{Name: "user", Defaults: asking()}
+		for _, id := range c.taken {
+			f.Commands = append(f.Commands, Rule{ID: id, Action: Allow, Run: []string{"other"}})
+		}
+		found := compile(t, f).Obstacles([]Effect{c.effect})
+		if len(found) != 1 || found[0].Change.Rule.ID != c.want {
+			t.Errorf("%v beside %v: %+v, want %s", c.effect, c.taken, found, c.want)
 		}
 	}
 }
