@@ -165,6 +165,11 @@ func TestIDsAreUUIDsInTheOrderOfTime(t *testing.T) {
 	if a >= b || !strings.HasPrefix(a, "message-") || len(a) != len("message-")+36 || a[8+14] != '7' || !strings.ContainsRune("89ab", rune(a[8+19])) {
 		t.Errorf("got %q and %q, want two version 7 UUIDs, the later one greater", a, b)
 	}
+	for range 64 { // of all that is random in it
+		if id := NewID(""); id[14] != '7' || !strings.ContainsRune("89ab", rune(id[19])) {
+			t.Errorf("%s is no version 7 UUID", id)
+		}
+	}
 	if id := NewID(""); len(id) != 36 || id[8] != '-' || id[13] != '-' || id[18] != '-' || id[23] != '-' {
 		t.Errorf("got %q", id)
 	}

@@ -1,6 +1,7 @@
 package message_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -51,6 +52,39 @@ func TestAnInstantHasMilliseconds(t *testing.T) {
 	} {
 		if got := message.Instant(at); got != want {
 			t.Errorf("%v is %q, want %q", at, got, want)
+		}
+	}
+}
+
+func TestARequestWhoseCallsRunIsAcceptedByWhatItIsAskedFor(t *testing.T) {
+	t.Parallel()
+	for frame, want := range map[string]string{
+		`{"message_type":"approval_request_message","tool_call":{"tool_call_id":"c","name":"bash","arguments":{}}}`: `"tool_call_ids":["c"],"message":"not every call has ended; ask with GET /v1/calls/ID`,
+		`{"type":"shell_call","call_id":"c","action":{"commands":["a","b"]}}`:                                       `"tool_call_ids":["c"],"message":"not every command has ended; send the same request again`,
+	} {
+		got, err := message.Encode(decoded(t, frame).(*message.Request).Accepted(nil))
+		if err != nil || !strings.Contains(string(got), want) {
+			t.Errorf("%s: %s, %v, want %s", frame, got, err, want)
+		}
+	}
+	var none *message.Decision
+	if none.IsEdited() || (&message.Decision{}).IsEdited() || !(&message.Decision{Edited: []byte("{}")}).IsEdited() {
+		t.Error("arguments of a person are confused with those of the call")
+	}
+}
+
+func TestARecordedCallHasItsArgumentsAsTheyCame(t *testing.T) {
+	t.Parallel()
+	for arguments, want := range map[string]string{
+		`{ "a" : [1, null] }`: `{"a":[1,null]}`,
+		`null`:                `null`,
+		``:                    `""`,
+		`{"a"`:                `"{\"a\""`,
+	} {
+		got, err := message.ToolCall{ID: "c", Name: "bash", Arguments: []byte(arguments)}.Recorded(message.Origin{})
+		want := `"tool_call":{"tool_call_id":"c","tool_name":"bash","name":"bash","arguments":` + want + `}}`
+		if err != nil || !strings.HasSuffix(string(got), want) || strings.Count(string(got), `"arguments"`) != 1 {
+			t.Errorf("%s is recorded as %s, %v, want %s", arguments, got, err, want)
 		}
 	}
 }
