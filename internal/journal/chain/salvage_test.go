@@ -15,7 +15,7 @@ func TestALargeSegmentIsSalvaged(t *testing.T) {
 	o := s.options(func(chain.Record) error { return nil })
 	o.SegmentBytes = 1 << 30
 	l := must.Get(chain.Open(o))(t)
-	sizes := []int{10, 30 << 20, 31 << 20, 10, 20 << 20, 32 << 20, 10}
+	sizes := []int{10, 30 << 20, 31 << 20, 10, 20 << 20, 32 << 20, 10, 0}
 	var marks []chain.Mark
 	for _, size := range sizes {
 		must.Do(t, l.Update(func(b *chain.Batch) error {
@@ -32,7 +32,12 @@ func TestALargeSegmentIsSalvaged(t *testing.T) {
 		for _, m := range marks[damaged:] {
 			want = append(want, m.Offset)
 		}
-		must.Do(t, chain.Salvage(s.dir, marks[damaged], func(r chain.Record) { got = append(got, r.Offset) }))
+		must.Do(t, chain.Salvage(s.dir, marks[damaged], func(r chain.Record) {
+			got = append(got, r.Offset)
+			if want := sizes[slices.IndexFunc(marks, func(m chain.Mark) bool { return m.Offset == r.Offset })]; r.Offset != marks[damaged].Offset && len(r.Body) != want {
+				t.Errorf("with record %d damaged: %d bytes of another, want %d", damaged, len(r.Body), want)
+			}
+		}))
 		if !slices.Equal(got, want) {
 			t.Errorf("with record %d damaged: %d, want %d", damaged, got, want)
 		}
