@@ -44,3 +44,15 @@ func TestALargeSegmentIsSalvaged(t *testing.T) {
 		text[marks[damaged].Offset+40] ^= 1
 	}
 }
+
+// What a person accepts the loss of is kept beside the log as it was.
+func TestADamagedSegmentIsSetAsideUnchanged(t *testing.T) {
+	t.Parallel()
+	s, all := worked(t)
+	s.dir.names[firstSegment].now[all[2].Offset+50] ^= 1
+	before := slices.Clone(s.dir.names[firstSegment].now)
+	last, aside, err := chain.Accept(s.options(nil))
+	if err != nil || last != all[1].Mark || len(aside) == 0 || s.dir.names[aside[0]] == nil || !slices.Equal(s.dir.names[aside[0]].now, before) {
+		t.Errorf("the log ends with record %d, and aside are %q, %v", last.Number, aside, err)
+	}
+}
