@@ -83,8 +83,8 @@ func (b base) view(a textEditorArguments) (tools.Invocation, error) {
 	if err != nil {
 		return nil, err
 	}
-	isHidden := b.o.Profile.CanRead(dir.canonical) != nil
-	if info, err := os.Stat(dir.canonical); err == nil && info.IsDir() && !isHidden {
+	whole := a.ViewRange == nil && b.o.Profile.CanRead(dir.canonical) == nil
+	if info, err := os.Stat(dir.canonical); whole && err == nil && info.IsDir() {
 		return b.glob(globArguments{Path: a.Path, Pattern: "*"})
 	}
 	read := readArguments{FilePath: a.Path, Numbered: true}
