@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -97,12 +98,11 @@ func openFiles(dir string) (f files, err error) {
 }
 
 func openNotes(dir string) (chain.Dir, error) {
-	at := notesDir(dir)
-	notes, err := chain.Directory(at)
+	notes, err := chain.Directory(notesDir(dir))
 	if err != nil {
 		return chain.Directory(insideDir(dir)) // the parent may not be writable
 	}
-	return notes, owned(at) // another user may have made it, beside a directory in /tmp
+	return notes, nil
 }
 
 // notesDir returns the directory of the note. It is outside the state directory, so that replacing that directory is
@@ -161,6 +161,9 @@ func (j *Journal) open(ctx context.Context, dir string, files func(string) (file
 	}
 	if j.files, err = files(j.dir); err != nil {
 		return err
+	}
+	if err := owned(notesDir(j.dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err // another user may have made it, beside a directory in /tmp
 	}
 	j.ballast.path = filepath.Join(j.files.path, ballastName)
 	err = statedir.Alone(ctx, j.dir, "index", func() (err error) {
