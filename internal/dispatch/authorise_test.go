@@ -111,16 +111,21 @@ func TestACallWhosePreviewHangsCanBeCancelled(t *testing.T) {
 	wantError(t, final(t, w, wake), message.Cancelled, "enough")
 }
 
-// The agent may have made a link, and names that.
+// The agent may have made a link, and names that. What the analysis only guessed is not shown as certain.
 func TestAPersonSeesWhereAPathLeads(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, policy.Ask, &probe{})
-	defer b.stop(t)
-	b.SetPolicy(compiled(t, policy.File{Name: "writes", Defaults: policy.Defaults{Write: policy.Ask}}))
-	asked := willing(t, b)
-	b.tool.does = policy.Effect{Kind: policy.Write, Path: "/nowhere/notes", Canonical: "/nowhere/src/main.go"}
-	b.call(t, "call_1", `{}`)
-	if len(*asked) != 1 || len((*asked)[0].Effects) != 1 || (*asked)[0].Effects[0].Text != "write /nowhere/notes (which is /nowhere/src/main.go)" {
-		t.Errorf("asked is %+v", *asked)
+	for possible, want := range map[bool]string{
+		false: "write /nowhere/notes (which is /nowhere/src/main.go)",
+		true:  "may write /nowhere/notes (which is /nowhere/src/main.go) (there is no such file now)",
+	} {
+		b := newBench(t, policy.Ask, &probe{})
+		defer b.stop(t)
+		b.SetPolicy(compiled(t, policy.File{Name: "writes", Paths: []policy.Rule{{ID: "all", Action: policy.Ask, Paths: []string{"/nowhere/**"}}}}))
+		asked := willing(t, b)
+		b.tool.does = policy.Effect{Kind: policy.Write, Path: "/nowhere/notes", Canonical: "/nowhere/src/main.go", Possible: possible}
+		b.call(t, "call_1", `{}`)
+		if len(*asked) != 1 || len((*asked)[0].Effects) != 1 || (*asked)[0].Effects[0].Text != want {
+			t.Errorf("asked is %+v, want %s", *asked, want)
+		}
 	}
 }
