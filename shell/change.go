@@ -23,7 +23,7 @@ func (w *walker) pointee(p *syntax.ParamExp, s *state) string {
 // keepValue keeps the value that an expansion changes in a way that is not followed.
 func (w *walker) keepValue(p *syntax.ParamExp, s *state) {
 	if p.Param != nil {
-		v := w.parameter(p.Param.Value, s)
+		v, _ := w.operandOf(p.Param.Value, s)
 		text, _ := texts.ANSIC(v.text)
 		w.keep(v.text + " " + text)
 	}
@@ -51,7 +51,7 @@ func rewrites(p *syntax.ParamExp) bool {
 }
 
 func (w *walker) rewritten(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
-	v := w.parameter(p.Param.Value, s)
+	v, _ := w.operandOf(p.Param.Value, s)
 	if p.Repl != nil {
 		old, by := w.wordInside(p.Repl.Orig, s), w.wordInside(p.Repl.With, s)
 		text, ok := texts.Replaced(v.text, old.text, by.text, p.Repl.All)

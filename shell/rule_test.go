@@ -254,7 +254,7 @@ func TestADenialReachesEveryFormOfACommand(t *testing.T) {
 		"select x in git; do $x push; done", "cd() { git push; }; cd", "if [ -f a.txt ]; then f() { git push; }; else f() { ls; }; fi; f",
 		"printf -v x 'git push'; $x", "printf -v x '%s %s' git push; $x", "printf -v x %s git; $x push", "printf -v x '%q' 'git push'; eval $x", "printf -v 'a[0]' 'git push'; ${a[0]}", "printf -v 'a[$(git push)]' x", "a[0]='git push'; ${a[0]}",
 		"x=$(echo git); $x push", "x=$(echo ls; echo git); $x; $x push",
-		"x=GIT; ${x,,} push", "x=Git; ${x,} push", "x=git; ${x@L} push", "x=gait; ${x/a/} push", "x=gaait; ${x//a} push", "x=agitb; ${x:1:3} push", "x=agit; ${x:1} push", "y=git; x=y; ${!x} push", "set -- git; n=1; ${!n} push",
+		"x=GIT; ${x,,} push", "x=Git; ${x,} push", "x=git; ${x@L} push", "x=gait; ${x/a/} push", "x=gaait; ${x//a} push", "x=agitb; ${x:1:3} push", "x=agit; ${x:1} push", "y=git; x=y; ${!x} push", "set -- git; n=1; ${!n} push", "set -- gait; ${1/a/} push", "set -- xgit; ${1:1} push", "f() { ${1/a/} push; }; f gait",
 		"x='git push'; ${x@P}", "x='\\147it'; ${x@E} push", "declare -n r=y; y=git; $r push", "f() { local -n r=$1; $r push; }; y=git; f y", "sh -c 'x=gait; ${x/a/} push'",
 		"IFS=,; x=git,push; $x", "IFS=:; x=git:push:origin; $x", "IFS=+; x=git+push; ${x}", "IFS=x; a=gitxpush; $a", "IFS=$1; x=git,push; $x", "f() { local IFS=-; local x=git-push; $x; }; f", "IFS=$'\n'; x=$'git\npush'; $x", "IFS=,; x=git; $x push",
 		"IFS=,; set -- git push; x=\"$*\"; $x", "set -- git push; IFS=+; eval \"$*\"", "set -- git+push; IFS=+; $1",
