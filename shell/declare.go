@@ -260,6 +260,9 @@ func (w *walker) restore(name string, l local, s *state) {
 // declareWords follows declarations that the parser does not recognise, such as "command export".
 func (w *walker) declareWords(args []word, s *state, source string) {
 	d := declaration{builtin: args[0].text}
+	if w.posix {
+		w.otherShell(d.builtin, false, s, source)
+	}
 	if slices.ContainsFunc(args, func(a word) bool { return a.many }) {
 		w.opaque("the words of `"+d.builtin+"` are known only when it runs", source)
 		return
