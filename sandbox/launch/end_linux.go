@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"slices"
 	"time"
 
 	"github.com/toold/toold/sandbox/internal/helper"
@@ -29,12 +30,15 @@ func waited(wait func()) bool {
 func (p *Process) Stuck() bool { return p.stuck }
 
 // sweepOrphans kills what is left of an unconfined call that killed its helper, and reports whether nothing remains.
-// It misses processes in a session of their own with an empty environment.
+// A killed process loses its environment before it closes its files, so its end is awaited by its pid. Processes in a
+// session of their own with an empty environment are missed.
 func sweepOrphans(pid int, cookie string) bool {
 	find := func() []helper.Proc { return helper.Orphans(pid, cookie) }
+	var killed []helper.Proc
 	for begun := time.Now(); time.Since(begun) < endWithin; time.Sleep(10 * time.Millisecond) {
-		helper.Sweep(find)
-		if len(find()) == 0 {
+		killed = append(killed, helper.Sweep(find)...)
+		killed = slices.DeleteFunc(killed, helper.Proc.Gone)
+		if len(killed) == 0 && len(find()) == 0 {
 			return true
 		}
 	}

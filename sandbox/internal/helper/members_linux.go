@@ -62,5 +62,5 @@ func (h *supervisor) kill() {
 		_ = unix.Kill(-1, unix.SIGKILL) // ESRCH: none left
 		return
 	}
-	Sweep(h.members)
+	_ = Sweep(h.members) // reap reports their end
 }

@@ -177,9 +177,16 @@ func (p Proc) Signal(sig unix.Signal) error {
 	return unix.PidfdSendSignal(fd, sig, nil, 0)
 }
 
-// Sweep stops what find returns until find returns no new process, then kills all of them. Without stopping them
-// first, a program that forks faster than the table is read would always have a child that the kills miss.
-func Sweep(find func() []Proc) {
+// Gone reports whether the process that p describes has ended, and so has closed its files.
+func (p Proc) Gone() bool {
+	now, err := Process(p.PID)
+	return err != nil || now.Start != p.Start || now.Ended()
+}
+
+// Sweep stops what find returns until find returns no new process, then kills all of them and returns them. Without
+// stopping them first, a program that forks faster than the table is read would always have a child that the kills
+// miss.
+func Sweep(find func() []Proc) (killed []Proc) {
 	type name struct {
 		pid   int
 		start uint64
@@ -197,7 +204,9 @@ func Sweep(find func() []Proc) {
 	}
 	for _, p := range stopped {
 		_ = p.Signal(unix.SIGKILL)
+		killed = append(killed, p)
 	}
+	return killed
 }
 
 // describe returns the command line of a process, or its name in brackets, in one line.
