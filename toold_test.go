@@ -118,7 +118,7 @@ var layers = []row{
 	{"internal/describe", []string{"internal/display", "message", "sandbox"}, nil},
 	{"internal/console", []string{"client", "executor", "internal/describe", "internal/dispatch", "internal/display", "message", "sandbox", "sandbox/escalation", "tools/files"}, nil},
 	{"internal/reach", []string{"internal/paths", "client", "internal/config", "internal/console", "internal/daemon", "internal/describe", "internal/loopback", "internal/server", "internal/statedir", "internal/tokens"}, nil},
-	{"internal/audit", []string{"internal/anchor", "internal/config", "internal/console", "internal/daemon", "internal/describe", "internal/dispatch", "internal/display", "internal/journal", "internal/journal/seal", "internal/store", "message", "policy"}, nil},
+	{"internal/audit", []string{"internal/anchor", "internal/config", "internal/console", "internal/daemon", "internal/describe", "internal/dispatch", "internal/display", "internal/journal", "internal/journal/seal", "internal/store", "message", "policy", "sandbox/quarantine"}, nil},
 	{"internal/doctor", []string{
 		"client", "executor", "internal/audit", "internal/config", "internal/console", "internal/daemon", "internal/describe", "internal/journal", "internal/loopback", "internal/reach", "internal/store",
 		"sandbox", "sandbox/caches", "sandbox/cgroup", "sandbox/launch", "sandbox/protect", "sandbox/quarantine",

@@ -20,6 +20,7 @@ import (
 	"github.com/toold/toold/internal/journal/seal"
 	"github.com/toold/toold/internal/store"
 	"github.com/toold/toold/message"
+	"github.com/toold/toold/sandbox/quarantine"
 )
 
 // Verify checks a journal or a team store.
@@ -52,10 +53,22 @@ func (v *Verify) Run(ctx context.Context, load func() (config.Config, error), no
 	}
 	output := func(call journal.Key) (string, error) { return daemon.OutputSum(cfg, call) }
 	r, err := journal.Verify(ctx, cfg.StateDir, checks, output)
-	if err != nil {
+	if err = errors.Join(err, checkQuarantine(cfg.QuarantineDir())); err != nil {
 		return Tampered(err)
 	}
 	return v.found("", r)
+}
+
+// checkQuarantine returns ErrTampered if a copy of something removed differs from the checksum in its id.
+func checkQuarantine(dir string) error {
+	items, err := quarantine.Items(dir)
+	for _, i := range items {
+		if bad := i.Check(); bad != nil && !errors.Is(bad, quarantine.ErrPartial) {
+			err = errors.Join(err, fmt.Errorf("%w: the copy %s of what was removed: %w; toold quarantine remove %s goes on without it",
+				journal.ErrTampered, filepath.Dir(i.Kept), bad, i.ID))
+		}
+	}
+	return err
 }
 
 // Accept records the current end of the journal as valid, and prints what it has set aside.

@@ -2,17 +2,24 @@
 // them, or Prune discards them.
 //
 // It copies and removes through descriptors and follows no links, since other calls may have the files open.
+//
+// The id of an item ends with a checksum of its files. The return of the call names the id, so the record of that call
+// shows whether the copy is what was removed.
 package quarantine
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/base32"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -24,6 +31,9 @@ const (
 	cellLayout = "20060102T150405.000Z"
 )
 
+// mostBytes is the maximum size of an item.
+const mostBytes = 64 << 20
+
 // Item is a removed file or directory.
 type Item struct {
 	ID    string    `json:"id"`
@@ -31,6 +41,66 @@ type Item struct {
 	Kept  string    `json:"kept"`
 	At    time.Time `json:"at"`
 	Bytes int64     `json:"bytes"`
+}
+
+// Errors of Check.
+var (
+	ErrChanged = errors.New("it was changed since it was removed, or the machine crashed before all of it was on the disk")
+	ErrPartial = errors.New("its name has no checksum: toold was killed while it was copied, or it was renamed")
+)
+
+// Check returns ErrChanged if the item's files differ from the checksum in its id, or ErrPartial if it has none. It
+// returns nil if the item has been removed.
+func (i Item) Check() error {
+	_, recorded, _ := strings.Cut(i.ID, "-")
+	if len(recorded) != sumLength {
+		return ErrPartial
+	}
+	cell := filepath.Dir(i.Kept)
+	is, err := sum(cell)
+	if _, missing := os.Lstat(cell); errors.Is(missing, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil && is != recorded {
+		err = ErrChanged
+	}
+	return err
+}
+
+const sumLength = 26
+
+// sum returns a checksum of the names, types and contents of the files in a directory.
+func sum(cell string) (string, error) {
+	all := sha256.New()
+	err := filepath.WalkDir(cell, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		content := sha256.New()
+		if d.Type().IsRegular() {
+			err = read(path, content)
+		}
+		fmt.Fprintf(all, "%s %x %q\n", d.Type(), content.Sum(nil), path[len(cell):])
+		return err
+	})
+	return strings.ToLower(base32.StdEncoding.EncodeToString(all.Sum(nil)))[:sumLength], err
+}
+
+// read reads a regular file up to the limit of what is kept.
+func read(path string, to io.Writer) error {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is no file")
+	}
+	if err == nil {
+		_, err = io.Copy(to, io.LimitReader(f, mostBytes+1))
+	}
+	return err
 }
 
 // Items lists a quarantine, latest first. It returns none if the quarantine does not exist, and skips items that
@@ -60,8 +130,9 @@ func item(quarantine, id string) (Item, bool) {
 	if info, err := os.Lstat(cell); err != nil || !info.IsDir() {
 		return Item{}, false
 	}
-	from, _ := os.ReadFile(filepath.Join(cell, takenFrom)) // without it the item cannot be restored
-	i := Item{ID: id, From: strings.TrimSuffix(string(from), "\n"), Kept: filepath.Join(cell, taken), At: at}
+	var from strings.Builder
+	_ = read(filepath.Join(cell, takenFrom), &from) // without it the item cannot be restored
+	i := Item{ID: id, From: strings.TrimSuffix(from.String(), "\n"), Kept: filepath.Join(cell, taken), At: at}
 	root, err := os.OpenRoot(cell)
 	if err != nil {
 		return Item{}, false

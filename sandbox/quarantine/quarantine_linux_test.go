@@ -21,9 +21,7 @@ func quarantined(t *testing.T, names ...string) (dir, store string, items map[st
 	store, items = filepath.Join(dir, "quarantine"), map[string]quarantine.Item{}
 	for _, name := range names {
 		put(t, filepath.Join(dir, "ws", name))
-		at := must.Get(unix.Open(filepath.Dir(filepath.Join(dir, "ws", name)), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0))(t)
-		must.Get(quarantine.NewBatch(store).Take(at, filepath.Base(name), filepath.Join(dir, "ws", name)))(t)
-		unix.Close(at)
+		take(t, store, filepath.Join(dir, "ws", name), filepath.Join(dir, "ws", name))
 	}
 	list, err := quarantine.Items(store)
 	if err != nil || len(list) != len(names) {
@@ -33,6 +31,14 @@ func quarantined(t *testing.T, names ...string) (dir, store string, items map[st
 		items[filepath.Base(i.From)] = i
 	}
 	return dir, store, items
+}
+
+// take takes away path, as if it were from, and returns the path of the copy.
+func take(t *testing.T, store, path, from string) string {
+	t.Helper()
+	at := must.Get(unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0))(t)
+	defer unix.Close(at)
+	return must.Get(quarantine.NewBatch(store).Take(at, filepath.Base(path), from))(t)
 }
 
 func TestWhatWasTakenAwayCanBePutBack(t *testing.T) {
@@ -47,6 +53,39 @@ func TestWhatWasTakenAwayCanBePutBack(t *testing.T) {
 	}
 	if list, err := quarantine.Items(store); err != nil || len(list) != 1 || list[0].Bytes == 0 {
 		t.Errorf("%v: %v", list, err)
+	}
+}
+
+// TestACopyThatWasChangedIsFound edits a copy, and what stands beside it, in each way.
+func TestACopyThatWasChangedIsFound(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(cell string) error{
+		"the text": func(cell string) error { return os.WriteFile(cell+"/taken/sub/\xff", []byte("y"), 0o600) },
+		"the path": func(cell string) error { return os.WriteFile(cell+"/taken-from", []byte("/etc/passwd\n"), 0o600) },
+		"one more": func(cell string) error { return os.WriteFile(cell+"/not-kept", nil, 0o600) },
+		"one less": func(cell string) error { return os.Remove(cell + "/taken/sub/\xff") },
+		"a link": func(cell string) error {
+			return errors.Join(os.Remove(cell+"/taken/sub/\xff"), os.Symlink("/", cell+"/taken/sub/\xff"))
+		},
+		"the name":  func(cell string) error { return os.Rename(cell, cell[:len(cell)-1]+"-") },
+		"shortened": func(cell string) error { return os.Rename(cell, cell[:len(cell)-20]) },
+	} {
+		dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
+		store := filepath.Join(dir, "quarantine")
+		put(t, filepath.Join(dir, "ws/a/sub/\xff"))
+		kept := take(t, store, dir+"/ws/a", dir+"/ws/a")
+		items := must.Get(quarantine.Items(store))(t)
+		if len(items) != 1 || items[0].Kept != kept || items[0].Check() != nil {
+			t.Fatalf("%s: %v", kept, items)
+		}
+		must.Do(t, edit(filepath.Dir(kept)))
+		items = must.Get(quarantine.Items(store))(t)
+		if err := items[0].Check(); !errors.Is(err, quarantine.ErrChanged) && !errors.Is(err, quarantine.ErrPartial) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if path, err := quarantine.Restore(store, items[0].ID); err == nil {
+			t.Errorf("%s: put back to %s", name, path)
+		}
 	}
 }
 
@@ -149,28 +188,25 @@ func TestAnItemThatFindsNoRoomStaysWhole(t *testing.T) {
 	large := strings.Repeat("x", 100_000)
 	for _, name := range []string{"file", "dir", strings.Repeat("n", 255)} {
 		store := t.TempDir()
-		cell := filepath.Join(store, "20260101T000000.000Z-ONE")
-		kept := filepath.Join(cell, "taken")
-		file := kept
+		from := filepath.Join(t.TempDir(), name)
+		file := from
 		if name == "dir" {
-			put(t, kept+"/sub/a")
-			file = kept + "/sub/large"
+			file = from + "/sub/large"
 		}
-		put(t, cell+"/taken-from")
-		for path, text := range map[string]string{file: large, cell + "/taken-from": filepath.Join(ws, name) + "\n"} {
-			must.Do(t, os.WriteFile(path, []byte(text), 0o600))
-		}
-		if _, err := quarantine.Restore(store, filepath.Base(cell)); !errors.Is(err, unix.ENOSPC) {
+		put(t, file)
+		must.Do(t, os.WriteFile(file, []byte(large), 0o600))
+		id := filepath.Base(filepath.Dir(take(t, store, from, filepath.Join(ws, name))))
+		if _, err := quarantine.Restore(store, id); !errors.Is(err, unix.ENOSPC) {
 			t.Errorf("on a full disk: %v", err)
 		}
 		if left, err := os.ReadDir(ws); err != nil || len(left) != 0 {
 			t.Errorf("a part of %.9s is left: %v, %v", name, left, err)
 		}
 		must.Do(t, unix.Mount("none", ws, "tmpfs", unix.MS_REMOUNT, "size=1m"))
-		if _, err := quarantine.Restore(store, filepath.Base(cell)); err != nil {
+		if _, err := quarantine.Restore(store, id); err != nil {
 			t.Error(err)
 		}
-		if b, err := os.ReadFile(filepath.Join(ws, name) + strings.TrimPrefix(file, kept)); err != nil || string(b) != large {
+		if b, err := os.ReadFile(filepath.Join(ws, name) + strings.TrimPrefix(file, from)); err != nil || string(b) != large {
 			t.Errorf("put back are %d bytes, %v", len(b), err)
 		}
 		if left, err := os.ReadDir(ws); err != nil || len(left) != 1 {

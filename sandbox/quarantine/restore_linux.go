@@ -20,7 +20,11 @@ func Restore(quarantine, id string) (string, error) {
 	if !ok || !filepath.IsAbs(i.From) || filepath.Clean(i.From) != i.From {
 		return "", fmt.Errorf("the quarantine has no item %q that could be put back", id)
 	}
-	if err := i.putBack(); err != nil {
+	err := i.Check()
+	if err == nil {
+		err = i.putBack()
+	}
+	if err != nil {
 		return "", fmt.Errorf("cannot put %s back to %s: %w; it is still in %s", id, i.From, err, i.Kept)
 	}
 	return i.From, Discard(quarantine, id)

@@ -28,7 +28,7 @@ const mostDeep = 64
 
 // NewBatch starts a batch in a quarantine.
 func NewBatch(quarantine string) *Batch {
-	return &Batch{quarantine: quarantine, bytes: 64 << 20, entries: 10_000, items: 200}
+	return &Batch{quarantine: quarantine, bytes: mostBytes, entries: 10_000, items: 200}
 }
 
 // Take removes an entry of an open directory, and returns the path of its copy, or "" if there is none. from is the
@@ -48,7 +48,8 @@ func (b *Batch) Take(dir int, name, from string) (kept string, err error) {
 
 // keep creates an item: the copy, the original path, and a list of what was not copied.
 func (b *Batch) keep(dir int, name, from string) (kept string, err error) {
-	cell := filepath.Join(b.quarantine, time.Now().UTC().Format(cellLayout)+"-"+rand.Text()[:6])
+	stamp := time.Now().UTC().Format(cellLayout) + "-"
+	cell := filepath.Join(b.quarantine, stamp+rand.Text()[:6]) // its name until it is complete
 	if err := os.MkdirAll(cell, 0o700); err != nil {
 		return "", err
 	}
@@ -65,11 +66,18 @@ func (b *Batch) keep(dir int, name, from string) (kept string, err error) {
 	if len(k.omitted) > 0 {
 		err = errors.Join(err, os.WriteFile(filepath.Join(cell, notKept), []byte(strings.Join(k.omitted, "\n")+"\n"), 0o600))
 	}
+	has, failed := sum(cell)
+	if failed == nil {
+		whole := filepath.Join(b.quarantine, stamp+has)
+		if failed = os.Rename(cell, whole); failed == nil {
+			cell = whole
+		}
+	}
 	kept = filepath.Join(cell, taken)
 	if _, missing := os.Lstat(kept); missing != nil {
 		kept = filepath.Join(cell, notKept)
 	}
-	return kept, err
+	return kept, errors.Join(err, failed)
 }
 
 type entry struct {
