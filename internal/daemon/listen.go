@@ -139,15 +139,25 @@ func listenUnix(path string) (net.Listener, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
 		os.Remove(path)
 	}
-	l, err := net.Listen("unix", path)
+	l, err := (&net.ListenConfig{Control: makePrivate}).Listen(context.Background(), "unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s: %w", path, err)
 	}
-	if err := os.Chmod(path, 0o600); err != nil {
+	info, err := os.Lstat(path)
+	if err == nil && info.Mode().Perm() != 0o600 {
+		err = os.Chmod(path, 0o600)
+	}
+	if err != nil {
 		l.Close()
 		return nil, fmt.Errorf("cannot protect %s: %w", path, err)
 	}
 	return l, nil
+}
+
+// makePrivate sets the mode of a socket that has no file yet. Linux creates the file with it; elsewhere others can
+// connect until the chmod.
+func makePrivate(_, _ string, c syscall.RawConn) error {
+	return c.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), 0o600) }) // other systems refuse it
 }
 
 // Origin returns the web origin of the daemon's own pages.
