@@ -21,6 +21,10 @@ func special(c *Command, s *spec, r *reader, own []Word) bool {
 		c.test(own)
 		r.byParser(c, s, own)
 	case "ln":
+		if len(c.Words) == 1 && !c.Words[0].Many && !c.hasFlag("-t") {
+			here := Word{Text: "."} // a link to one target, in the working directory
+			r.words, own = append(slices.Clip(r.words), here), append(slices.Clip(own), here)
+		}
 		r.byParser(c, s, own)
 		c.links()
 	case "mktemp":
