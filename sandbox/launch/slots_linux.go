@@ -27,6 +27,8 @@ const (
 type Slots struct {
 	work sync.WaitGroup // helpers that are ending
 
+	inputs snapshot.Shared // of warm shells
+
 	mu     sync.Mutex
 	idle   []*slot     // most recently used last
 	rest   *time.Timer // ends all idle helpers; nil before the first
@@ -171,6 +173,7 @@ func (s *Slots) await() {
 func (s *Slots) Close() {
 	s.endIdle(true)
 	s.work.Wait()
+	s.inputs.Close()
 }
 
 func (s *Slots) endIdle(last bool) {

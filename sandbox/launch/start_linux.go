@@ -108,13 +108,18 @@ func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 // since the helper must be able to cover each path below a root. What another user has made inaccessible, calls
 // cannot open.
 func hidden(p sandbox.Profile) []string {
+	roots := p.Roots()
 	closed := func(path string) bool {
-		_, err := nofollow.Lstat(path)
-		return err == unix.EACCES && slices.ContainsFunc(p.Roots(), func(root string) bool {
-			return paths.Below(path, root) && nofollow.OpenUpTo(root, filepath.Dir(path), time.Time{}) == unix.EPERM
+		return slices.ContainsFunc(roots, func(root string) bool {
+			return paths.Below(path, root) && isClosed(path) && nofollow.OpenUpTo(root, filepath.Dir(path), time.Time{}) == unix.EPERM
 		})
 	}
 	return slices.DeleteFunc(slices.Clone(p.Hide), closed)
+}
+
+func isClosed(path string) bool {
+	_, err := nofollow.Lstat(path)
+	return err == unix.EACCES
 }
 
 func confine(p sandbox.Profile, spec *helper.Spec) {

@@ -16,7 +16,7 @@ const comparedFor = 20 * time.Millisecond
 
 type warmShell struct {
 	room   int
-	host   *snapshot.Host
+	host   *snapshot.Cached
 	answer chan error // whether the shell has its script; sent once, by listen
 	asked  bool       // SetScript was called
 
@@ -26,7 +26,11 @@ type warmShell struct {
 }
 
 func newWarmShell(c Command) *warmShell {
-	return &warmShell{room: c.Room, host: snapshot.Take(inputsOf(c)), answer: make(chan error, 1)}
+	take := snapshot.TakeCached
+	if c.Slots != nil {
+		take = c.Slots.inputs.Take
+	}
+	return &warmShell{room: c.Room, host: take(inputsOf(c)), answer: make(chan error, 1)}
 }
 
 func (b *warmShell) answered(e helper.Event) {

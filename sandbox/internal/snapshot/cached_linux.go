@@ -2,6 +2,8 @@ package snapshot
 
 import (
 	"path/filepath"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 type Cached struct {
 	*Host
 	unchanged atomic.Pointer[unchangedSince] // nil = compare everything
+	others    atomic.Int32                   // callers of Shared.Take that have not called Close, except one
 }
 
 // unchangedSince says what a comparison can skip.
@@ -35,6 +38,50 @@ const settled = 5 * time.Second
 
 // TakeCached is like Take, and returns a Cached.
 func TakeCached(dirs, files []string) *Cached { return &Cached{Host: Take(dirs, files)} }
+
+// Shared gives all who depend on the same paths one Cached while the host is unchanged, so that it is compared as a
+// whole only once. The zero value is ready for use, also concurrently.
+type Shared struct {
+	mu     sync.Mutex
+	latest *Cached // nil = none
+}
+
+// Take returns a Cached whose state is that of now. The caller must close it.
+func (s *Shared) Take(dirs, files []string) *Cached {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.latest; l == nil || !l.isOf(dirs, files) || !l.Same() {
+		s.close()
+		s.latest = TakeCached(dirs, files)
+	}
+	s.latest.others.Add(1)
+	return s.latest
+}
+
+// Close ends the use by Shared itself.
+func (s *Shared) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.close()
+}
+
+func (s *Shared) close() {
+	if s.latest != nil {
+		s.latest.Close()
+		s.latest = nil
+	}
+}
+
+func (h *Host) isOf(dirs, files []string) bool {
+	return slices.Equal(h.dirs, dirs) && slices.Equal(h.files, files)
+}
+
+// Close closes the Host when all have closed it.
+func (s *Cached) Close() {
+	if s != nil && s.others.Add(-1) < 0 {
+		s.Host.Close()
+	}
+}
 
 // Same reports whether the host is unchanged.
 func (s *Cached) Same() bool {

@@ -3,9 +3,13 @@ package snapshot
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/toold/toold/internal/must"
 )
@@ -46,6 +50,68 @@ func TestWhatWasMissingIsSeenWhenItComes(t *testing.T) {
 				t.Error("nothing was seen")
 			}
 		})
+	}
+}
+
+func TestAllShareOneStateUntilItChanges(t *testing.T) {
+	t.Parallel()
+	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
+	var all Shared
+	take := func() *Cached { return all.Take([]string{dir}, []string{dir + "/key"}) }
+	first := take()
+	defer first.Close()
+	if !first.Same() {
+		t.Skip("somebody mounts all the time here")
+	}
+	if second := take(); second != first {
+		t.Error("it was taken again without a change")
+	} else {
+		second.Close()
+	}
+	must.Do(t, os.WriteFile(dir+"/key", nil, 0o600))
+	later := take()
+	defer later.Close()
+	if later == first || !later.Same() || first.Same() {
+		t.Errorf("after a change: the same one is given: %v, the new one fits: %v, the old one: %v", later == first, later.Same(), first.Same())
+	}
+	other := all.Take([]string{dir}, nil)
+	all.Close()
+	if other == later || !other.Same() {
+		t.Error("other paths have the same state, or it was closed for those who have it")
+	}
+	other.Close()
+	if other.Same() {
+		t.Error("it compares mounts when all have closed it")
+	}
+}
+
+// The kernel signals a mount once to each open file.
+func TestAMountIsSeenByAll(t *testing.T) {
+	t.Parallel()
+	dir := os.Getenv("SNAPSHOT_DIR")
+	if dir == "" {
+		dir := t.TempDir()
+		if err := exec.CommandContext(t.Context(), "unshare", "-rm", "mount", "-t", "tmpfs", "none", dir).Run(); err != nil {
+			t.Skipf("nothing can be mounted here: %v", err)
+		}
+		c := exec.CommandContext(t.Context(), "unshare", "-rm", os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+		c.Env = append(os.Environ(), "SNAPSHOT_DIR="+dir)
+		if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS: "+t.Name()) {
+			t.Errorf("%v: %s", err, out)
+		}
+		return
+	}
+	must.Do(t, os.Mkdir(dir+"/sub", 0o700))
+	s := TakeCached([]string{dir}, nil)
+	defer s.Close()
+	if !s.Same() {
+		t.Fatal("nothing was mounted yet")
+	}
+	must.Do(t, unix.Mount("none", dir+"/sub", "tmpfs", 0, ""))
+	for range 3 {
+		if s.Same() {
+			t.Error("a mount was not seen")
+		}
 	}
 }
 

@@ -2,16 +2,20 @@ package snapshot
 
 import (
 	"slices"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
 // Host is the state of the host at one time.
 type Host struct {
-	dirs   []string
-	files  []string
-	then   []fileID
-	mounts int // descriptor of mountinfo, which signals changes of mounts; -1 = none
+	dirs  []string
+	files []string
+	then  []fileID
+
+	mu      sync.Mutex
+	mounts  int  // descriptor of mountinfo, which signals changes of mounts; -1 = none
+	mounted bool // it has signalled one, which it does once
 }
 
 // fileID identifies a file, or is the error of identifying it. Since inode numbers are reused, it includes the birth
@@ -42,14 +46,25 @@ func (h *Host) Same() bool { return h.mountsSame() && slices.Equal(h.then, h.now
 
 // mountsSame polls mountinfo, on which POLLPRI signals a change (proc_pid_mounts(5)).
 func (h *Host) mountsSame() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.mounts < 0 || h.mounted {
+		return false
+	}
 	fds := []unix.PollFd{{Fd: int32(h.mounts), Events: unix.POLLPRI}}
 	n, err := unix.Poll(fds, 0)
-	return h.mounts >= 0 && err == nil && n == 0
+	h.mounted = n > 0
+	return err == nil && n == 0
 }
 
-// Close closes mountinfo. Afterwards mounts are not compared.
+// Close closes mountinfo. Afterwards Same reports false.
 func (h *Host) Close() {
-	if h != nil && h.mounts >= 0 {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.mounts >= 0 {
 		unix.Close(h.mounts)
 		h.mounts = -1
 	}
