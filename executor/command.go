@@ -2,7 +2,6 @@ package executor
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/launch"
 )
@@ -22,13 +22,9 @@ func (c Command) check() error {
 	if !filepath.IsAbs(c.Dir) {
 		return &launch.DirError{Dir: c.Dir, Err: errors.New("the path is not absolute")}
 	}
-	st, err := os.Stat(c.Dir)
-	var path *fs.PathError
-	switch {
-	case errors.As(err, &path):
-		return &launch.DirError{Dir: c.Dir, Err: path.Err}
+	switch st, err := os.Stat(c.Dir); {
 	case err != nil:
-		return &launch.DirError{Dir: c.Dir, Err: err}
+		return &launch.DirError{Dir: c.Dir, Err: paths.Bare(err)}
 	case !st.IsDir():
 		return &launch.DirError{Dir: c.Dir, Err: syscall.ENOTDIR}
 	}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync"
 	"syscall"
+
+	"github.com/toold/toold/internal/paths"
 )
 
 // ballast is a file that reserves disk space for the returns of running calls.
@@ -40,14 +42,14 @@ func makeBallast(path string) error {
 	_ = os.Remove(path) // it may be a link, or larger
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return plain(err)
+		return paths.Bare(err)
 	}
 	var seed [32]byte
 	_, _ = rand.Read(seed[:]) // never fails
 	text := make([]byte, ballastBytes)
 	_, _ = mathrand.NewChaCha8(seed).Read(text) // never fails
 	_, err = f.Write(text)
-	if err = errors.Join(plain(err), f.Sync(), f.Close()); err != nil {
+	if err = errors.Join(paths.Bare(err), f.Sync(), f.Close()); err != nil {
 		_ = os.Remove(path) // free the space
 	}
 	return err

@@ -3,9 +3,10 @@ package journal
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"sync"
 	"time"
+
+	"github.com/toold/toold/internal/paths"
 )
 
 // health records why the journal cannot be written, if so.
@@ -83,28 +84,20 @@ func (j *Journal) mayGrow() error {
 func (j *Journal) look() error {
 	w := j.write
 	if err := w.present(); err != nil {
-		return plain(err)
+		return paths.Bare(err)
 	}
 	if err := w.log.Failure(); err != nil {
 		return err
 	}
 	if err := writable(j.files.path); err != nil {
-		return fmt.Errorf("the journal may not be written: %w", plain(err))
+		return fmt.Errorf("the journal may not be written: %w", paths.Bare(err))
 	}
 	room, err := roomAt(j.files.path)
 	switch {
 	case err != nil:
-		return fmt.Errorf("cannot tell whether there is room for the journal: %w", plain(err))
+		return fmt.Errorf("cannot tell whether there is room for the journal: %w", paths.Bare(err))
 	case room < roomLeast:
 		return fmt.Errorf("the disk is full: there is room for %d bytes", room)
 	}
 	return nil
-}
-
-// plain removes the path from an error, because not everyone who reads the error may see it.
-func plain(err error) error {
-	if p := (*fs.PathError)(nil); errors.As(err, &p) {
-		return p.Err
-	}
-	return err
 }

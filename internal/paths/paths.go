@@ -117,6 +117,18 @@ func ResolveUntil(path string, stops ...string) (canonical, rest string, links [
 	return done, rest, links, nil
 }
 
+// Bare removes the paths from an error of package os, because not everyone who reads the error may see them. err may be
+// nil.
+func Bare(err error) error {
+	if at, is := errors.AsType[*fs.PathError](err); is {
+		return at.Err
+	}
+	if between, is := errors.AsType[*os.LinkError](err); is {
+		return between.Err
+	}
+	return err
+}
+
 // readLink returns the target of a symbolic link, or "" for anything else.
 func readLink(path string) (string, error) {
 	info, err := os.Lstat(path)

@@ -5,6 +5,8 @@ package fileworker
 import (
 	"fmt"
 	"os"
+
+	"github.com/toold/toold/internal/paths"
 )
 
 // openFile opens a regular file for reading by its canonical path, in the daemon. It follows no symbolic link.
@@ -18,7 +20,7 @@ func replaceFile(canonical string, r Replacement) error { return replacePortable
 func openDir(canonical string) (*os.File, error) {
 	dir, err := dirStepwise(canonical, false)
 	if err != nil {
-		return nil, fmt.Errorf("cannot open %s: %w", canonical, plainCause(err))
+		return nil, fmt.Errorf("cannot open %s: %w", canonical, paths.Bare(err))
 	}
 	defer dir.Close()
 	return dir.Open(".")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/sandbox/internal/fileops"
 )
 
@@ -26,7 +27,7 @@ var (
 func openPortable(canonical string) (*os.File, error) {
 	f, err := openStepwise(canonical)
 	if err != nil {
-		return nil, fmt.Errorf("cannot open %s: %w", canonical, plainCause(err))
+		return nil, fmt.Errorf("cannot open %s: %w", canonical, paths.Bare(err))
 	}
 	return f, nil
 }
@@ -100,7 +101,7 @@ func stepInto(up *os.Root, name string, parents bool) (*os.Root, error) {
 // replacePortable replaces a file by renaming another over it. It keeps the mode.
 func replacePortable(canonical string, r Replacement) error {
 	if err := replaceStepwise(canonical, r); err != nil {
-		return fmt.Errorf("cannot write %s: %w", canonical, plainCause(err))
+		return fmt.Errorf("cannot write %s: %w", canonical, paths.Bare(err))
 	}
 	return nil
 }
@@ -176,14 +177,4 @@ func writeNew(dir *os.Root, name string, r Replacement) error {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
-}
-
-func plainCause(err error) error {
-	if path := (*fs.PathError)(nil); errors.As(err, &path) {
-		return path.Err
-	}
-	if link := (*os.LinkError)(nil); errors.As(err, &link) {
-		return link.Err
-	}
-	return err
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
@@ -186,7 +186,7 @@ func (d *PendingFile) fill(w *os.File, data io.Reader) error {
 	if err == nil {
 		err = d.reopen(w)
 	}
-	return cause(errors.Join(cause(err), cause(w.Close())))
+	return paths.Bare(errors.Join(paths.Bare(err), paths.Bare(w.Close()))) // the path of the temporary file would only confuse
 }
 
 func (d *PendingFile) create() (*os.File, error) {
@@ -271,15 +271,6 @@ func syncDir(dir int) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", ErrUnsynced, err)
-}
-
-// cause removes the path of the temporary file, which would only confuse.
-func cause(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return path.Err
-	}
-	return err
 }
 
 func temporaryName() (string, error) {
