@@ -80,7 +80,7 @@ var layers = []row{
 	{"tools/argument", []string{"internal/redact", "internal/spell", "internal/strict"}, nil},
 	{"tools", []string{"executor", "internal/spell", "internal/strict", "policy", "sandbox", "sandbox/escalation", "tools/argument", "sandbox/launch"}, nil},
 	{"client", []string{"internal/loopback", "message"}, []string{"websocket"}},
-	{"internal/journal/chain", nil, []string{"x/sys"}},
+	{"internal/journal/chain", []string{"internal/paths"}, []string{"x/sys"}},
 	{"internal/journal/columns", nil, nil},
 	{"internal/journal/legacy", nil, []string{"sqlite"}},
 	{"internal/journal/seal", nil, nil},

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/toold/toold/internal/paths"
 )
 
 // Dir is a directory of files.
@@ -134,7 +136,7 @@ func (d *directory) Names() ([]string, error) {
 }
 
 func (d *directory) Rename(from, to string) error {
-	return bare(os.Rename(filepath.Join(d.path, from), filepath.Join(d.path, to)))
+	return paths.Bare(os.Rename(filepath.Join(d.path, from), filepath.Join(d.path, to)))
 }
 
 func (d *directory) Remove(name string) error { return os.Remove(filepath.Join(d.path, name)) }
@@ -219,21 +221,7 @@ func (f diskFile) Sync() error { return syncData(f.File) }
 
 func (f diskFile) WriteAt(p []byte, offset int64) (int, error) {
 	n, err := f.File.WriteAt(p, offset)
-	return n, bare(err)
+	return n, paths.Bare(err)
 }
 
-func (f diskFile) Truncate(size int64) error { return bare(f.File.Truncate(size)) }
-
-// bare removes the path from an error, because not everyone who reads the error may see it.
-func bare(err error) error {
-	if err == nil {
-		return nil
-	}
-	if p := (*fs.PathError)(nil); errors.As(err, &p) {
-		return p.Err
-	}
-	if l := (*os.LinkError)(nil); errors.As(err, &l) {
-		return l.Err
-	}
-	return err
-}
+func (f diskFile) Truncate(size int64) error { return paths.Bare(f.File.Truncate(size)) }
