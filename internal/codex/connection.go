@@ -127,12 +127,7 @@ func (c *Connection) drained() bool {
 	if len(c.requestSlots)+len(c.answerSlots) > 0 {
 		return false
 	}
-	for _, p := range c.attached.Load().processesOf(c) {
-		if p.endWrittenAt().IsZero() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.attached.Load().processesOf(c), func(p *process) bool { return p.endWrittenAt().IsZero() })
 }
 
 // reply queues the answer to a request that has a slot. It must be called once per request.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/toold/toold/internal/strict"
@@ -56,10 +57,6 @@ func unstamped(body []byte) ([]byte, error) {
 
 // mayBeStamped returns false only for objects without the fields of a stamp. Their names may be escaped.
 func mayBeStamped(body []byte) bool {
-	for _, name := range []string{`"id"`, `"seq_id"`, `"date"`, `"message_type"`, `\u`} {
-		if bytes.Contains(body, []byte(name)) {
-			return true
-		}
-	}
-	return false
+	names := []string{`"id"`, `"seq_id"`, `"date"`, `"message_type"`, `\u`}
+	return slices.ContainsFunc(names, func(name string) bool { return bytes.Contains(body, []byte(name)) })
 }

@@ -165,22 +165,14 @@ func Discover(registered []string, dir, home string) string {
 	}
 	for at := dir; at != filepath.Dir(at) && (home == "" || !paths.Within(home, at)); at = filepath.Dir(at) {
 		if info, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
-			if owned(info) && !containsAny(at, registered) {
+			containsOther := slices.ContainsFunc(registered, func(root string) bool { return paths.Within(root, at) })
+			if owned(info) && !containsOther {
 				return at
 			}
 			break
 		}
 	}
 	return dir
-}
-
-func containsAny(dir string, registered []string) bool {
-	for _, root := range registered {
-		if paths.Within(root, dir) {
-			return true
-		}
-	}
-	return false
 }
 
 func owned(info fs.FileInfo) bool {

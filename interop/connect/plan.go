@@ -127,12 +127,9 @@ func (s *step) work() error {
 // stale reports whether the file has an element that an earlier connect added but this one does not, such as a hook
 // that starts another toold.
 func (s *step) stale() bool {
-	for _, d := range s.first.Done {
-		if d.Include && !d.Has(s.Format, s.Changes) && d.Present(s.Format, string(s.before)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.first.Done, func(d edit.Done) bool {
+		return d.Include && !d.Has(s.Format, s.Changes) && d.Present(s.Format, string(s.before))
+	})
 }
 
 // rebase removes what an earlier connect wrote, so that none of it remains.
@@ -178,12 +175,7 @@ func target(path, vault string) (at string, linked bool, err error) {
 
 // Empty reports whether there is nothing to change.
 func (p Plan) Empty() bool {
-	for _, s := range p.steps {
-		if s.changes() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.steps, func(s step) bool { return s.changes() })
 }
 
 // Diff returns the change as a diff, without the token.

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -305,11 +307,8 @@ func (s names) remove(path string) {
 
 func (s names) below(dir string) (list []*name) {
 	for in, some := range s {
-		if in != dir && !paths.Below(in, dir) {
-			continue
-		}
-		for _, n := range some {
-			list = append(list, n)
+		if in == dir || paths.Below(in, dir) {
+			list = slices.AppendSeq(list, maps.Values(some))
 		}
 	}
 	return list

@@ -3,6 +3,7 @@ package protect
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 
@@ -290,9 +291,7 @@ func (w *Watcher) drop(f *directory) {
 	f.detach()
 	for next := []*directory{f}; len(next) > 0; next = next[1:] {
 		f := next[0]
-		for _, sub := range f.children {
-			next = append(next, sub)
-		}
+		next = slices.AppendSeq(next, maps.Values(f.children))
 		if _, holds := w.tree.holders[f]; holds {
 			delete(w.tree.holders, f)
 			w.existing = nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -250,9 +251,7 @@ func (w *Watcher) look() []string {
 
 // wanted returns the names in a directory that are protected, existing or not.
 func (w *Watcher) wanted(f *directory, dir string) (list []string) {
-	for name := range f.held {
-		list = append(list, name)
-	}
+	list = slices.Collect(maps.Keys(f.held))
 	if f.isGit() {
 		list = append(list, w.names.git...)
 	}

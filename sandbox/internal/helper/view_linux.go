@@ -20,16 +20,11 @@ const (
 )
 
 // covered lists the host directories that private ones cover. A root below one of them is mounted again.
-var covered = [...]string{"/tmp", "/var/tmp", "/run", "/dev"}
+var covered = []string{"/tmp", "/var/tmp", "/run", "/dev"}
 
 // Covered reports whether the view hides path unless path is one of the roots.
 func Covered(path string) bool {
-	for _, c := range covered {
-		if paths.Within(path, c) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(covered, func(dir string) bool { return paths.Within(path, dir) })
 }
 
 // buildView turns the mount namespace of the calling process into that of a call: everything read-only, private /tmp,

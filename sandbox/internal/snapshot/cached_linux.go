@@ -97,22 +97,15 @@ func (s *Cached) Same() bool {
 }
 
 func (h *Host) sameAt(indexes []int) bool {
-	for _, i := range indexes {
-		if h.then[i] != h.at(i) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(indexes, func(i int) bool { return h.then[i] != h.at(i) })
 }
 
 // still reports whether no directory has changed.
 func (c *unchangedSince) still() bool {
-	for _, was := range c.above {
-		if now, err := entriesOf(was.path); err != nil || now != was {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.above, func(was entries) bool {
+		now, err := entriesOf(was.path)
+		return err != nil || now != was
+	})
 }
 
 // unchangedAt returns what can be skipped from now on, or nil while a directory changes.
