@@ -137,8 +137,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	c.loops.Go(c.ping)
 	if err := c.greet(ctx, o, greeting); err != nil {
 		c.Close()
-		var refused *message.Error
-		if errors.As(err, &refused) {
+		if refused, is := errors.AsType[*message.Error](err); is {
 			return nil, refused
 		}
 		return nil, fmt.Errorf("cannot greet toold at %s: %w", url, err)

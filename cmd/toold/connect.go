@@ -96,8 +96,7 @@ type unservedError struct{ error }
 // running registers the workspace and connects to the running daemon. After an *unservedError use a private one.
 func (c *callRun) running(ctx context.Context, cfg config.Config) (*peer, error) {
 	_, err := c.daemon(cfg).ForCalls()
-	var refused *console.ExitError
-	if errors.As(err, &refused) {
+	if _, is := errors.AsType[*console.ExitError](err); is {
 		return nil, err
 	}
 	if other := c.daemon(cfg).OtherVersion(); other != "" {

@@ -45,8 +45,7 @@ func (g *global) serve(ctx context.Context) error {
 		return err
 	}
 	lock, err := daemon.Lock(ctx, cfg)
-	var other *statedir.ServedError
-	if errors.As(err, &other) {
+	if _, is := errors.AsType[*statedir.ServedError](err); is {
 		fmt.Fprintf(g.Err, "toold: it serves the workspace %s as well\n", cfg.Workspace)
 	}
 	if err != nil {

@@ -128,7 +128,7 @@ func (q *Queue[T]) Ask(ctx context.Context, r Request[T]) (Verdict, error) {
 			return Verdict{}, cause
 		}
 		v := Verdict{By: ByCancelled, Reason: cause.Error()}
-		if settled := (*Settled)(nil); errors.As(cause, &settled) {
+		if settled, is := errors.AsType[*Settled](cause); is {
 			v = settled.Verdict
 		}
 		return q.giveUp(e, v, cause)

@@ -162,7 +162,7 @@ func (d *Dispatcher) askHost(ctx context.Context, q question, patience time.Dura
 		shown.Effects[i].Text = "contact " + net.JoinHostPort(e.Host, strconv.Itoa(e.Port))
 	}
 	answer, _, err := d.put(ctx, q, approval.Request[message.ApprovalRequest]{Expires: expires, Show: shown, Check: onlyYesOrNo})
-	if settled := (*approval.Settled)(nil); errors.As(err, &settled) {
+	if settled, is := errors.AsType[*approval.Settled](err); is {
 		return settled.Verdict, errReplaced
 	}
 	return answer, err

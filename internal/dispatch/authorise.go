@@ -125,8 +125,7 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 	answer, changed, err := d.put(ctx, q, approval.Request[message.ApprovalRequest]{
 		CallID: c.ID, Expires: expires, Show: shown, Check: d.checkAnswer(q), Asked: c.resumes, Again: c.again != nil, Later: later,
 	})
-	var settledBy *approval.Settled
-	if errors.As(err, &settledBy) {
+	if _, is := errors.AsType[*approval.Settled](err); is {
 		return settled(changed, c.decided(changed))
 	}
 	if err == nil && answer.Approve {

@@ -55,7 +55,7 @@ func parseTOML(text string) (*tomlDocument, error) {
 		t := d.tables[len(d.tables)-1]
 		t.keys = append(t.keys, tomlKey{path: path, start: start, end: lineEnd(text, end), valueAt: at, valueTo: end})
 	}
-	if fault := (*unstable.ParserError)(nil); errors.As(p.Error(), &fault) {
+	if fault, is := errors.AsType[*unstable.ParserError](p.Error()); is {
 		return nil, fmt.Errorf("%s: %w", lineOf(text, int(p.Range(fault.Highlight).Offset)), fault)
 	}
 	return d, p.Error()

@@ -218,8 +218,7 @@ func (j *Journal) openLog() error {
 		}
 		x.drop() // it indexes records that the log lacks
 	}
-	var damage *chain.DamageError
-	if errors.As(err, &damage) {
+	if _, is := errors.AsType[*chain.DamageError](err); is {
 		w.tampered = fmt.Errorf("%w: %w. Look at it with `toold audit verify`; to go on with what of it is intact, run `toold audit accept` and start toold again", ErrTampered, err)
 		err = nil
 	}

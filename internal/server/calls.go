@@ -113,7 +113,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, int, 
 	if errors.Is(err, errBusy) {
 		return nil, http.StatusServiceUnavailable, message.TooManyCalls.Errorf("toold receives too much at once (limits.incoming_bytes); try again later")
 	}
-	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
+	if _, is := errors.AsType[*http.MaxBytesError](err); is {
 		return nil, http.StatusRequestEntityTooLarge, message.InvalidFrame.Errorf("the body has more than %d bytes (limits.max_frame_bytes)", s.opt.MaxFrameBytes)
 	}
 	if err != nil {

@@ -188,8 +188,7 @@ func (j Judge) Decide(ctx context.Context, c Call) error {
 	waiting, cancel := context.WithTimeout(ctx, j.Wait)
 	defer cancel()
 	daemon, err := j.Dial(waiting)
-	var refused *message.Error
-	if errors.As(err, &refused) {
+	if refused, is := errors.AsType[*message.Error](err); is {
 		return errors.New(refused.Message)
 	}
 	if err != nil {

@@ -49,8 +49,7 @@ func (e *statusError) Error() string {
 }
 
 func statusOf(err error) int {
-	var status *statusError
-	if errors.As(err, &status) {
+	if status, is := errors.AsType[*statusError](err); is {
 		return status.code
 	}
 	return 0

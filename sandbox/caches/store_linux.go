@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
@@ -48,10 +49,7 @@ func size(store string) (int64, error) {
 	if err == nil {
 		return bytes, nil
 	}
-	var at *fs.PathError
-	if errors.As(err, &at) { // calls choose its path, which may be very long
-		err = at.Err
-	}
+	err = paths.Bare(err) // calls choose its path, which may be very long
 	return unmeasured, fmt.Errorf("cannot measure the tool caches of calls in %s, which are removed once no call uses them: %w", store, err)
 }
 

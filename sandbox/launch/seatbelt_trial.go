@@ -57,8 +57,7 @@ func trial(ctx context.Context, launch func(p sandbox.Profile, tmp string) (pref
 	port := server.Addr().(*net.TCPAddr).Port
 	argv := append(prefix, "/bin/bash", "--noprofile", "--norc", "-c", trialScript, "trial", dir, strconv.Itoa(port))
 	out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && trialFailures[exit.ExitCode()] != "" {
+	if exit, is := errors.AsType[*exec.ExitError](err); is && trialFailures[exit.ExitCode()] != "" {
 		return errors.New(trialFailures[exit.ExitCode()])
 	}
 	if err != nil {

@@ -174,7 +174,7 @@ func parseObject(dst reflect.Value, m strict.Member) error {
 	if err == nil {
 		err = fill(dst, members)
 	}
-	if fault := (*Error)(nil); errors.As(err, &fault) {
+	if fault, is := errors.AsType[*Error](err); is {
 		fault.Field = strings.TrimSuffix(m.Name+"."+fault.Field, ".")
 	}
 	return err

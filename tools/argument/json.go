@@ -94,7 +94,7 @@ func checkText(text json.RawMessage) error {
 	var value json.RawMessage
 	err := json.Unmarshal(text, &value)
 	problem := fmt.Sprintf("not valid JSON: %v", err)
-	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+	if syntax, is := errors.AsType[*json.SyntaxError](err); is {
 		problem += fmt.Sprintf(" (byte %d)", syntax.Offset)
 	}
 	return &Error{Problem: problem}

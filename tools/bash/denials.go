@@ -115,7 +115,7 @@ func refusedHost(h egress.Refusal) sandbox.Denial {
 			d.Hint += "; the other addresses of " + h.Host + " were not refused"
 		}
 	}
-	if by := (*sandbox.Denial)(nil); errors.As(h.Why, &by) {
+	if by, is := errors.AsType[*sandbox.Denial](h.Why); is {
 		d.Setting, d.Hint = by.Setting, by.Hint
 	} else if key := egressKey.FindString(d.Hint); key != "" {
 		d.Setting = key

@@ -246,7 +246,7 @@ func (o Options) report(held sandbox.Report) *sandbox.Report {
 func failed(ctx context.Context, err error) tools.Result {
 	result := tools.Result{Text: err.Error(), IsError: true}
 	fault := (*argument.Error)(nil)
-	if denied := (*sandbox.Denial)(nil); errors.As(err, &denied) {
+	if denied, is := errors.AsType[*sandbox.Denial](err); is {
 		exact := *denied
 		exact.Exact = true
 		result.Denials = []sandbox.Denial{exact}

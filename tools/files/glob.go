@@ -85,7 +85,7 @@ func (s *search) prepare(path string, limit *int64) (err error) {
 		path = "."
 	}
 	s.root, err = s.o.resolve(path)
-	if fault := (*argument.Error)(nil); errors.As(err, &fault) {
+	if fault, is := errors.AsType[*argument.Error](err); is {
 		fault.Field = "path"
 	}
 	return err

@@ -198,7 +198,7 @@ func (w *walk) open(ctx context.Context, path string) (*os.File, error) {
 }
 
 func (w *walk) fault(err error) {
-	if denied := (*sandbox.Denial)(nil); errors.As(err, &denied) {
+	if _, is := errors.AsType[*sandbox.Denial](err); is {
 		w.omitted[hidden]++
 		return
 	}

@@ -99,8 +99,7 @@ func answerOf(err error) []byte {
 			b[0] = byte(i)
 		}
 	}
-	var no unix.Errno
-	if errors.As(err, &no) {
+	if no, is := errors.AsType[unix.Errno](err); is {
 		binary.LittleEndian.PutUint32(b[1:], uint32(no))
 	}
 	text := strings.ToValidUTF8(err.Error(), "?")

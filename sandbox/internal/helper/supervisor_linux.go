@@ -116,12 +116,10 @@ func (h *supervisor) begin(handed []int, files []uintptr, deafen func()) error {
 
 func failure(err error) Event {
 	e := Event{Kind: EventFailed, Text: err.Error()}
-	var at *stageError
-	if errors.As(err, &at) {
+	if at, is := errors.AsType[*stageError](err); is {
 		e.Stage, e.Text = at.stage, at.err.Error()
 	}
-	var no syscall.Errno
-	if errors.As(err, &no) {
+	if no, is := errors.AsType[syscall.Errno](err); is {
 		e.Errno = int(no)
 	}
 	return e
