@@ -136,12 +136,5 @@ func firstWords(raw json.RawMessage) string {
 	if json.Unmarshal(raw, &text) != nil {
 		return ""
 	}
-	return shortened(text, longestWords)
-}
-
-func shortened(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return redact.Beginning(text, most) + "…"
+	return redact.Short(text, longestWords)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/redact"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
@@ -215,7 +216,7 @@ func (c *Call) Capture() *spool.Capture {
 
 // Cancel stops the call. Its return states the reason. Cancel may be repeated, and has no effect after the end.
 func (c *Call) Cancel(reason string) {
-	c.stop(&cancelled{shortened(reason, 500)})
+	c.stop(&cancelled{redact.Short(reason, 500)})
 }
 
 // notify emits an event, but not before the call is recorded: a duplicate receives only the recorded return.

@@ -202,7 +202,7 @@ const maxDenialText = 1024
 // wireDenial redacts a denial, whose target may come from a program's output.
 func (d *Dispatcher) wireDenial(n sandbox.Denial) message.Denial {
 	show := func(text string) string {
-		return shortened(display.Line(d.hidden(text)), maxDenialText)
+		return redact.Short(display.Line(d.hidden(text)), maxDenialText)
 	}
 	return message.Denial{
 		Kind: string(n.Kind), Op: n.Op, Target: show(n.Target), Exact: n.Exact, Setting: show(n.Setting), Hint: show(n.Hint),

@@ -20,6 +20,14 @@ func Part(p []byte, from, to int) []byte {
 	return bytes.Clone(masked)
 }
 
+// Short returns a text or, if it has more than most bytes, its Beginning and "…".
+func Short(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return Beginning(text, most) + "…"
+}
+
 // Beginning returns Part of at most the first most bytes, cut between characters.
 func Beginning(text string, most int) string {
 	text = text[:min(len(text), most+Reach)]

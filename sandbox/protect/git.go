@@ -75,7 +75,7 @@ func checkSetting(key, value string, worktree func(value string) bool) string {
 	section, name, _ := strings.Cut(key, ".")
 	switch {
 	case key == "":
-		return "it has a line that is not understood: " + brief(value)
+		return "it has a line that is not understood: " + redact.Short(value, 60)
 	case strings.HasSuffix(value, `\`):
 		return "a line goes on in the next one"
 	case key == "core.worktree" && worktree(value):
@@ -84,7 +84,7 @@ func checkSetting(key, value string, worktree func(value string) bool) string {
 		return "it sets " + key
 	case transport.MatchString(unquote.Replace(value)):
 		// Such a transport runs a program: "ext::sh -c …" (gitremote-helpers(7)).
-		return "it names a transport of its own: " + brief(value)
+		return "it names a transport of its own: " + redact.Short(value, 60)
 	}
 	return ""
 }
@@ -96,7 +96,7 @@ func checkTodo(text string) string {
 	for line := range strings.SplitSeq(text, "\n") {
 		words := strings.Fields(line)
 		if len(words) > 0 && words[0][0] != '#' && !slices.Contains(steps, words[0]) {
-			return "git rebase --continue would run commands that it lists: " + brief(line) + " (end the rebase within the call, or with git rebase --abort)"
+			return "git rebase --continue would run commands that it lists: " + redact.Short(line, 60) + " (end the rebase within the call, or with git rebase --abort)"
 		}
 	}
 	return ""
@@ -120,7 +120,7 @@ func checkResumed(name, text string) string {
 		for key, value := range settings(text) {
 			switch {
 			case key == "", strings.HasSuffix(value, "\\"):
-				return "it has a line that is not understood: " + brief(value)
+				return "it has a line that is not understood: " + redact.Short(value, 60)
 			case key == "options.strategy" && !slices.Contains(strategies, value):
 				strategy = value
 			}
@@ -129,7 +129,7 @@ func checkResumed(name, text string) string {
 	if slices.Contains(strategies, strategy) {
 		return ""
 	}
-	return "git would run a program to merge, which it names: " + brief(strategy) + " (use one of git's own strategies)"
+	return "git would run a program to merge, which it names: " + redact.Short(strategy, 60) + " (use one of git's own strategies)"
 }
 
 func checkHgrc(text string) string {
@@ -144,17 +144,10 @@ func checkHgrc(text string) string {
 		case line == "[paths]":
 			section = line
 		case section == "" || !isDefault || strings.ContainsAny(value, ";|&`$"):
-			return "it has a line that is not allowed: " + brief(line)
+			return "it has a line that is not allowed: " + redact.Short(line, 60)
 		}
 	}
 	return ""
-}
-
-func brief(line string) string {
-	if len(line) > 60 {
-		line = redact.Beginning(line, 60) + "…"
-	}
-	return line
 }
 
 // leadsTo returns the directory that a .git file names (gitrepository-layout(5)), or "".

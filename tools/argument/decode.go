@@ -210,13 +210,7 @@ func wrongType(m strict.Member, want string) error {
 	return &Error{Field: m.Name, Problem: fmt.Sprintf("expected %s, got %s", want, kind(m.Value))}
 }
 
-func shorten(s string) string {
-	const most = 64
-	if len(s) <= most {
-		return s
-	}
-	return redact.Beginning(s, most) + "…"
-}
+func shorten(s string) string { return redact.Short(s, 64) }
 
 func unknownArgument(arguments []*argument, name string) error {
 	var own, all []string
