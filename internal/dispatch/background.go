@@ -204,16 +204,5 @@ func (d *Dispatcher) backgroundOf(c *Call, ret *message.ToolReturn) *Call {
 	if ret.Background == nil {
 		return nil
 	}
-	key := Key{c.client, c.req.AgentID, ret.Background.CallID}
-	d.mu.Lock()
-	running := d.calls[key]
-	d.mu.Unlock()
-	if running != nil {
-		return running
-	}
-	rec, err := d.opt.Journal.FindAs(context.Background(), key.Client, key.Agent, key.ID)
-	if err != nil {
-		return nil
-	}
-	return d.ended(rec)
+	return d.find(Key{c.client, c.req.AgentID, ret.Background.CallID})
 }

@@ -13,37 +13,39 @@ import (
 // Rejoin attaches to an unanswered call, or replays the return of an answered one. Otherwise the only event is an
 // error. wake is as for Watch.
 func (d *Dispatcher) Rejoin(key Key, wake func()) *Watcher {
-	d.mu.Lock()
-	c := d.calls[key]
-	d.mu.Unlock()
+	c := d.find(key)
 	if c == nil {
-		c = d.endedAs(key)
+		c = d.quietCall(message.OpenLetta, key.Client, key.Agent, message.ToolCall{ID: key.ID})
+		c.emit(Final{Err: about(key.ID, message.NotFound.Errorf("what became of tool call %q is not known here; send it again with the same id: if it ran, it does not run twice", key.ID))})
 	}
 	return c.Watch(wake)
 }
 
+// find returns an unanswered call, or an answered one that has only its return, or nil.
+func (d *Dispatcher) find(key Key) *Call {
+	if c := d.unanswered(key); c != nil {
+		return c
+	}
+	rec, err := d.opt.Journal.FindAs(context.Background(), key.Client, key.Agent, key.ID)
+	if err != nil {
+		return nil
+	}
+	return d.ended(rec)
+}
+
+func (d *Dispatcher) unanswered(key Key) *Call {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.calls[key]
+}
+
 // Knows reports whether a call may have been received before.
 func (d *Dispatcher) Knows(key Key) bool {
-	d.mu.Lock()
-	c := d.calls[key]
-	d.mu.Unlock()
-	if c != nil {
+	if d.unanswered(key) != nil {
 		return true
 	}
 	_, err := d.opt.Journal.FindAs(context.Background(), key.Client, key.Agent, key.ID)
 	return !errors.Is(err, journal.ErrNotFound)
-}
-
-func (d *Dispatcher) endedAs(key Key) *Call {
-	rec, err := d.opt.Journal.FindAs(context.Background(), key.Client, key.Agent, key.ID)
-	if err == nil {
-		if c := d.ended(rec); c != nil {
-			return c
-		}
-	}
-	c := d.quietCall(message.OpenLetta, key.Client, key.Agent, message.ToolCall{ID: key.ID})
-	c.emit(Final{Err: about(key.ID, message.NotFound.Errorf("what became of tool call %q is not known here; send it again with the same id: if it ran, it does not run twice", key.ID))})
-	return c
 }
 
 func (d *Dispatcher) ended(rec journal.Record) *Call {
