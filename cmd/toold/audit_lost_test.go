@@ -11,6 +11,7 @@ import (
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/must"
+	"github.com/toold/toold/message"
 )
 
 // printed runs toold on a state directory and returns its exit code and what it prints.
@@ -58,12 +59,12 @@ func TestACallIsShownWithAllMessagesOfItsOwn(t *testing.T) {
 	noError(t, err)
 	say := func(agent, text string, times int) {
 		for range times {
-			_, err := j.Append(t.Context(), journal.Message{Type: "approval_response_message", Direction: journal.In, Client: "x", AgentID: agent, CallID: "c1", Body: fmt.Appendf(nil, `{"reason":%q}`, text)})
+			_, err := j.Append(t.Context(), journal.Message{Type: "approval_response_message", Direction: journal.In, Client: "x", Origin: message.Origin{AgentID: agent}, CallID: "c1", Body: fmt.Appendf(nil, `{"reason":%q}`, text)})
 			noError(t, err)
 		}
 	}
 	for _, agent := range []string{"", "one", "two"} {
-		_, _, err := j.Receive(t.Context(), journal.Call{Client: "x", AgentID: agent, ID: "c1", ArgsHash: "h", Message: []byte(`{}`)})
+		_, _, err := j.Receive(t.Context(), journal.Call{Client: "x", Origin: message.Origin{AgentID: agent}, ID: "c1", ArgsHash: "h", Message: []byte(`{}`)})
 		noError(t, err)
 	}
 	say("", "of none", 3)

@@ -16,6 +16,7 @@ import (
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/postgres"
 	"github.com/toold/toold/internal/store"
+	"github.com/toold/toold/message"
 )
 
 func TestATeamStoreListsTheCallsOfAllDaemons(t *testing.T) {
@@ -211,7 +212,7 @@ func TestAStoreThatIsKilledGoesOnWhereItWas(t *testing.T) {
 	const rounds, each = 3, 150
 	for round := range rounds {
 		for i := range each {
-			call := journal.Call{Client: "agent", ID: fmt.Sprint(round, "-", i), Tool: "bash", AgentID: fmt.Sprint("a\x00\xff\\'); DROP TABLE toold_texts; --", i, strings.Repeat("é", i)), ArgsHash: "h", Arguments: []byte(`{}`), MessageType: "approval_request_message", Message: []byte(`{}`)}
+			call := journal.Call{Client: "agent", ID: fmt.Sprint(round, "-", i), Tool: "bash", Origin: message.Origin{AgentID: fmt.Sprint("a\x00\xff\\'); DROP TABLE toold_texts; --", i, strings.Repeat("é", i))}, ArgsHash: "h", Arguments: []byte(`{}`), MessageType: "approval_request_message", Message: []byte(`{}`)}
 			_, _, err := j.Answer(t.Context(), call, true, journal.Outcome{Status: "success", Decision: journal.Decision{Action: "allow"}}, build)
 			noError(t, err)
 			if i == each/2 { // while it copies

@@ -18,21 +18,17 @@ func (d *Dispatcher) journalled(c *Call) journal.Call {
 		root = c.workspace.opt.Root
 	}
 	return journal.Call{
-		Client: c.client, ID: c.ID, BackgroundOf: of,
-		AgentID: c.req.AgentID, ConversationID: c.req.ConversationID, RunID: c.req.RunID, StepID: c.req.StepID,
-		GroupID: c.req.GroupID, SenderID: c.req.SenderID, Workspace: root,
-		OTID: c.req.OTID, RequestID: c.req.ID, Dialect: string(c.Dialect),
+		Client: c.client, ID: c.ID, Origin: c.req.Origin, BackgroundOf: of, Workspace: root, Dialect: string(c.Dialect),
 		Tool: c.asked.Name, Canonical: c.tool, Arguments: c.asked.Arguments, ArgsHash: c.argsHash(),
 		MessageType: "approval_request_message", Message: c.recordedRequest(),
 	}
 }
 
+// message returns a message about a call, without an id and otid.
 func (c *Call) message(kind, direction string, body []byte) journal.Message {
-	return journal.Message{
-		Type: kind, Direction: direction, Client: c.client, CallID: c.ID, Body: body,
-		AgentID: c.req.AgentID, ConversationID: c.req.ConversationID, RunID: c.req.RunID, StepID: c.req.StepID,
-		GroupID: c.req.GroupID, SenderID: c.req.SenderID,
-	}
+	m := journal.Message{Type: kind, Direction: direction, Client: c.client, CallID: c.ID, Origin: c.req.Origin, Body: body}
+	m.ID, m.OTID = "", ""
+	return m
 }
 
 func (c *Call) recordedRequest() []byte {

@@ -127,11 +127,8 @@ func (d *Dispatcher) goOn(ctx context.Context, rec journal.Record) *Call {
 	}
 	c, life := d.newCall(Submission{
 		Client: rec.Client, Conn: "kept", Program: k.Program, Dir: rec.Workspace, Keep: true,
-		Request: &message.Request{Dialect: message.Dialect(rec.Dialect), Item: item, Work: work, Origin: message.Origin{
-			ID: rec.RequestID, OTID: rec.OTID, AgentID: rec.AgentID, ConversationID: rec.ConversationID,
-			RunID: rec.RunID, StepID: rec.StepID, GroupID: rec.GroupID, SenderID: rec.SenderID,
-		}},
-		Call: message.ToolCall{ID: rec.ID, Name: rec.Tool, Arguments: arguments},
+		Request: &message.Request{Dialect: message.Dialect(rec.Dialect), Item: item, Work: work, Origin: rec.Origin},
+		Call:    message.ToolCall{ID: rec.ID, Name: rec.Tool, Arguments: arguments},
 	})
 	if c.argsHash() != rec.ArgsHash {
 		c.stop(nil)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/must"
+	"github.com/toold/toold/message"
 )
 
 // BenchmarkQueries prints how long listings take in a journal of many calls, how fast its
@@ -114,8 +115,10 @@ func fillJournal(b *testing.B, dir string, calls int) {
 
 func oneOfMany(ctx context.Context, j *journal.Journal, n int) error {
 	c := journal.Call{
-		Client: "client", ID: fmt.Sprint("call_", n), AgentID: fmt.Sprint("agent-", n%10), ConversationID: fmt.Sprint("conversation-", n%1000), RunID: fmt.Sprint("run-", n/5), StepID: fmt.Sprint("step-", n/2),
-		OTID: fmt.Sprint("otid-", n), GroupID: fmt.Sprint("group-", n%7), SenderID: fmt.Sprint("sender-", n%11), Workspace: fmt.Sprint("/work/", n%3), Tool: "bash", Canonical: "bash", ArgsHash: fmt.Sprint(n), MessageType: "approval_request_message",
+		Client: "client", ID: fmt.Sprint("call_", n), Origin: message.Origin{
+			AgentID: fmt.Sprint("agent-", n%10), ConversationID: fmt.Sprint("conversation-", n%1000), RunID: fmt.Sprint("run-", n/5), StepID: fmt.Sprint("step-", n/2),
+			OTID: fmt.Sprint("otid-", n), GroupID: fmt.Sprint("group-", n%7), SenderID: fmt.Sprint("sender-", n%11),
+		}, Workspace: fmt.Sprint("/work/", n%3), Tool: "bash", Canonical: "bash", ArgsHash: fmt.Sprint(n), MessageType: "approval_request_message",
 	}
 	c.Arguments = fmt.Appendf(nil, `{"command":"make -C module-%d target-%d && go test ./internal/package-%d"}`, n%97, n%1009, n%13)
 	c.Message = fmt.Appendf(nil, `{"tool_call":{"tool_call_id":%q,"name":"bash","arguments":%s}}`, c.ID, c.Arguments)

@@ -78,7 +78,7 @@ func (e *callEvent) fields(c *codec) {
 	k := &e.call
 	for _, s := range []*string{
 		&k.Client, &k.ID, &k.AgentID, &k.ConversationID, &k.RunID, &k.StepID, &k.OTID, &k.GroupID, &k.SenderID,
-		&k.Workspace, &k.RequestID, &k.Dialect, &k.Tool, &k.Canonical, &k.ArgsHash, &k.BackgroundOf, &k.MessageType,
+		&k.Workspace, &k.Origin.ID, &k.Dialect, &k.Tool, &k.Canonical, &k.ArgsHash, &k.BackgroundOf, &k.MessageType,
 	} {
 		c.text(s)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/internal/statedir"
+	"github.com/toold/toold/message"
 )
 
 // smallDisk is a directory on a file system of its own.
@@ -122,7 +123,7 @@ func TestCallsOfADeadDaemonAreTakenOverOnAFullDisk(t *testing.T) {
 			j = open(t, dir)
 		}
 		for i := 0; ; i++ { // until the room in the last block is used up too
-			if _, err := j.Append(t.Context(), journal.Message{ID: fmt.Sprint(i), Direction: journal.Out, Body: []byte(`{}`)}); err != nil {
+			if _, err := j.Append(t.Context(), journal.Message{Origin: message.Origin{ID: fmt.Sprint(i)}, Direction: journal.Out, Body: []byte(`{}`)}); err != nil {
 				break
 			}
 		}

@@ -239,7 +239,7 @@ func oldRecord(row legacy.Row) (*oldCall, []byte, error) {
 	var exit, decided, intended, started, returned, delivered sql.NullInt64
 	r, d := &c.rec, &c.rec.Decision
 	err := row.Scan(&r.Key, &r.Client, &r.ID, &r.AgentID, &r.ConversationID, &r.RunID, &r.StepID, &r.OTID, &r.GroupID, &r.SenderID, &r.Workspace,
-		&r.RequestID, &r.Dialect, &r.Tool, &r.Canonical, &r.ArgsHash, &r.BackgroundOf, &r.State,
+		&r.Origin.ID, &r.Dialect, &r.Tool, &r.Canonical, &r.ArgsHash, &r.BackgroundOf, &r.State,
 		&d.Action, &d.By, &d.Rule, &d.Source, &d.Reason, &d.Person, &d.Widened,
 		&r.Daemon, &r.Process, &r.SpoolDir, &r.Status, &r.ErrorType, &exit, &r.Signal, &r.Sandbox,
 		&received, &decided, &intended, &started, &returned, &delivered, &c.returned, &arguments)

@@ -18,6 +18,7 @@ import (
 	"github.com/toold/toold/internal/journal/chain"
 	"github.com/toold/toold/internal/journal/seal"
 	"github.com/toold/toold/internal/must"
+	"github.com/toold/toold/message"
 )
 
 var allow = journal.Decision{
@@ -38,8 +39,8 @@ func open(t testing.TB, dir string) *journal.Journal {
 // call is a call with every field set.
 func call(id string) journal.Call {
 	return journal.Call{
-		Client: "agent", ID: id, AgentID: "agent-1", ConversationID: "conv-1", RunID: "run-1", StepID: "step-1",
-		OTID: "otid-1", RequestID: "message-1", Dialect: "letta_api", Tool: "Bash", Canonical: "bash",
+		Client: "agent", ID: id, Origin: message.Origin{ID: "message-1", OTID: "otid-1", AgentID: "agent-1", ConversationID: "conv-1", RunID: "run-1", StepID: "step-1"},
+		Dialect: "letta_api", Tool: "Bash", Canonical: "bash",
 		Arguments: []byte("{\"command\":\"git status\"}\x00"), ArgsHash: "h",
 		MessageType: "approval_request_message", Message: []byte(`{"tool_call":{"tool_call_id":"` + id + `"}}`),
 	}

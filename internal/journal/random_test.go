@@ -13,6 +13,7 @@ import (
 
 	"github.com/toold/toold/internal/journal/chain"
 	"github.com/toold/toold/internal/must"
+	"github.com/toold/toold/message"
 )
 
 // naive is a journal as it is read from its log, record after record, without an index.
@@ -84,8 +85,10 @@ func live(t *testing.T, r *rand.Rand, j *Journal, i int) {
 	switch r.IntN(9) {
 	case 0, 1, 2:
 		c := Call{
-			Client: some(r, "client"), ID: fmt.Sprint("id-", i/2), AgentID: some(r, "agent"), ConversationID: some(r, "conv"), RunID: some(r, "run"), StepID: some(r, "step"),
-			OTID: some(r, "otid"), GroupID: some(r, "group"), SenderID: some(r, "sender"), Workspace: some(r, "/work"), Tool: some(r, "name"), Canonical: some(r, "tool"), ArgsHash: "h",
+			Client: some(r, "client"), ID: fmt.Sprint("id-", i/2), Origin: message.Origin{
+				AgentID: some(r, "agent"), ConversationID: some(r, "conv"), RunID: some(r, "run"), StepID: some(r, "step"),
+				OTID: some(r, "otid"), GroupID: some(r, "group"), SenderID: some(r, "sender"),
+			}, Workspace: some(r, "/work"), Tool: some(r, "name"), Canonical: some(r, "tool"), ArgsHash: "h",
 			BackgroundOf: some(r, "call"), MessageType: some(r, "type"), Message: []byte(`{}`), Arguments: fmt.Appendf(nil, `{"command":"text-%d \"quoted\""}`, r.IntN(9)),
 		}
 		if c.Message = fmt.Appendf(nil, `{"arguments":%s}`, c.Arguments); r.IntN(4) == 0 {
@@ -103,7 +106,7 @@ func live(t *testing.T, r *rand.Rand, j *Journal, i int) {
 		j.Delivered(k, failed)
 	case 8:
 		_, err = j.Append(t.Context(), Message{
-			Type: some(r, "type"), Direction: In, Client: some(r, "client"), AgentID: some(r, "agent"), CallID: fmt.Sprint("id-", r.IntN(i+1)/2), OTID: some(r, "otid"), Body: []byte(`{}`),
+			Type: some(r, "type"), Direction: In, Client: some(r, "client"), CallID: fmt.Sprint("id-", r.IntN(i+1)/2), Origin: message.Origin{AgentID: some(r, "agent"), OTID: some(r, "otid")}, Body: []byte(`{}`),
 		})
 	}
 	if err != nil && !errors.Is(err, ErrState) && !errors.Is(err, ErrNotFound) {

@@ -1,6 +1,10 @@
 package journal
 
-import "time"
+import (
+	"time"
+
+	"github.com/toold/toold/message"
+)
 
 // State is the progress of a call. It only advances.
 type State string
@@ -22,18 +26,10 @@ type Key int64
 
 // Call is a call as requested. Client, AgentID and ID identify it: agents of one client may use the same id.
 type Call struct {
-	Client string // name of the client
-	ID     string // tool_call_id
-
-	AgentID        string
-	ConversationID string
-	RunID          string
-	StepID         string
-	OTID           string
-	GroupID        string
-	SenderID       string
+	Client         string // name of the client
+	ID             string // tool_call_id
+	message.Origin        // of the request message; its ID may repeat
 	Workspace      string // canonical root; "" if unknown
-	RequestID      string // of the request message; may repeat
 	Dialect        string
 	Tool           string // as requested
 	Canonical      string // canonical name of the tool, if known
@@ -104,20 +100,12 @@ const (
 // Message is a recorded message. The journal writes its own "id", "seq_id", "date" and "message_type" into the body of
 // an incoming message, because clients may repeat ids.
 type Message struct {
-	Seq       int64  // assigned by the journal: increasing, never reused
-	ID        string // unique; may be empty for an incoming message
-	Time      time.Time
-	Type      string
-	Direction string // In or Out
-
+	Seq            int64 // assigned by the journal: increasing, never reused
+	message.Origin       // its ID is unique; it may be empty for an incoming message
+	Time           time.Time
+	Type           string
+	Direction      string // In or Out
 	Client         string
-	AgentID        string
-	ConversationID string
-	RunID          string
-	StepID         string
-	OTID           string
-	GroupID        string
-	SenderID       string
 	CallID         string
 	Status         string // of a return
 	Body           []byte // JSON object

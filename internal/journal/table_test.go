@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toold/toold/internal/must"
+	"github.com/toold/toold/message"
 )
 
 // course is events as a journal makes them: at random, but each may follow what came before.
@@ -50,7 +51,7 @@ func someEvent(r *rand.Rand, t *table, i int) event {
 	case 5:
 		return &deliveredEvent{k, clock(i)}
 	case 6:
-		return &messageEvent{Message{Seq: seq, ID: fmt.Sprint("m", i)}}
+		return &messageEvent{Message{Seq: seq, Origin: message.Origin{ID: fmt.Sprint("m", i)}}}
 	case 7:
 		return &fenceEvent{"c", fmt.Sprint("id", r.IntN(5)), int64(r.IntN(4))}
 	}

@@ -160,10 +160,7 @@ func (t *tail) returned(e *returnEvent, r taken) {
 
 // message adds a message outside a call's life. It gets the workspace of its call.
 func (t *tail) message(m *Message, at int64) {
-	c := Call{
-		Client: m.Client, AgentID: m.AgentID, ConversationID: m.ConversationID, RunID: m.RunID, StepID: m.StepID, GroupID: m.GroupID, SenderID: m.SenderID, ID: m.CallID,
-	}
-	of := t.hash.origin(&c)
+	of := t.hash.origin(&Call{Client: m.Client, ID: m.CallID, Origin: m.Origin})
 	id := sought{t.hash.identity(identity{m.Client, m.AgentID, m.CallID}), of[mCall-mClient], of[0], of[mAgent-mClient]}
 	workspace, known := t.places[id]
 	of[mWorkspace-mClient] = workspace

@@ -232,7 +232,7 @@ const returnType = "tool_return_message"
 func (e *callEvent) message(at time.Time) Message {
 	c := &e.call
 	m := c.message(at, e.request)
-	m.Type, m.Direction, m.OTID = c.MessageType, In, c.OTID
+	m.Type, m.Direction = c.MessageType, In
 	return m
 }
 
@@ -243,9 +243,7 @@ func (e *returnEvent) message(c *Call, at time.Time) Message {
 }
 
 func (c *Call) message(at time.Time, s sent) Message {
-	return Message{
-		Seq: s.seq, ID: s.id, Body: s.body, Time: at, Client: c.Client,
-		AgentID: c.AgentID, ConversationID: c.ConversationID, RunID: c.RunID, StepID: c.StepID,
-		GroupID: c.GroupID, SenderID: c.SenderID, CallID: c.ID,
-	}
+	m := Message{Seq: s.seq, Origin: c.Origin, Body: s.body, Time: at, Client: c.Client, CallID: c.ID}
+	m.ID = s.id
+	return m
 }
