@@ -22,13 +22,12 @@ type others struct {
 
 func (o others) live(id string) []*Call {
 	return slices.DeleteFunc(o.d.Find(o.of.client, id), func(c *Call) bool {
-		return c == o.of || c.req.AgentID != o.of.req.AgentID || c.req.ConversationID != o.of.req.ConversationID
+		return c == o.of || c.conversation() != o.of.conversation()
 	})
 }
 
 func (o others) has(rec journal.Record) bool {
-	same := rec.Client == o.of.client && rec.AgentID == o.of.req.AgentID && rec.ConversationID == o.of.req.ConversationID
-	return same && rec.ID != o.of.ID
+	return o.of.conversation() == conversation{rec.Client, rec.AgentID, rec.ConversationID} && rec.ID != o.of.ID
 }
 
 func (o others) Find(ctx context.Context, id string) (tools.OtherCall, error) {
@@ -187,7 +186,7 @@ func (d *Dispatcher) loopback(c *Call) (l *launch.Loopback, lends string, giveBa
 	if c.escalation != nil || c.profile != "" || !c.limit.IsZero() {
 		return nil, "", func() {}
 	}
-	key := conversation{c.client, c.req.AgentID, c.req.ConversationID}
+	key := c.conversation()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	lent := d.lent[key]
