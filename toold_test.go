@@ -83,7 +83,7 @@ var layers = []row{
 	{"internal/journal/chain", []string{"internal/paths"}, []string{"x/sys"}},
 	{"internal/journal/columns", nil, nil},
 	{"internal/journal/legacy", nil, []string{"sqlite"}},
-	{"internal/journal/seal", nil, nil},
+	{"internal/journal/seal", []string{"internal/statedir"}, nil},
 	{"internal/journal", []string{"internal/display", "internal/paths", "message", "internal/redact", "internal/strict", "internal/statedir", "internal/journal/chain", "internal/journal/columns", "internal/journal/legacy", "internal/journal/seal"}, nil},
 	{"internal/postgres", []string{"internal/display"}, []string{"pgx"}},
 	{"internal/anchor", []string{"internal/journal/seal", "internal/postgres"}, nil},

@@ -15,6 +15,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/toold/toold/internal/statedir"
 )
 
 // PEM block types.
@@ -74,16 +76,8 @@ func create(path string) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".key-*") // mode 0600
-	if err != nil {
-		return Key{}, err
-	}
-	defer os.Remove(f.Name()) // only a failure leaves the file
-	err = pem.Encode(f, &pem.Block{Type: privateBlock, Bytes: der})
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return Key{}, err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
+	text := pem.EncodeToMemory(&pem.Block{Type: privateBlock, Bytes: der})
+	if err := statedir.Replace(path, text, 0o600); err != nil {
 		return Key{}, err
 	}
 	dir, err := os.Open(filepath.Dir(path))
