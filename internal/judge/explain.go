@@ -176,11 +176,7 @@ func (j *Judge) History(ctx context.Context, since string) (*check.History, erro
 		return nil, err
 	}
 	defer log.Close()
-	h, err := dispatch.History(ctx, log, time.Now().Add(-back), 0, j.Effects)
-	if err != nil {
-		return nil, err
-	}
-	return h, nil
+	return dispatch.History(ctx, log, time.Now().Add(-back), 0, j.Effects)
 }
 
 // ChangesText lists the decisions that another policy changes.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/toold/toold/sandbox/fileworker"
@@ -131,8 +132,7 @@ func (a *application) replace(ctx context.Context, file target, r fileworker.Rep
 
 func (a *application) restore(ctx context.Context, because error) error {
 	var restored, left []string
-	for i := len(a.undo) - 1; i >= 0; i-- {
-		u := a.undo[i]
+	for _, u := range slices.Backward(a.undo) {
 		if err := u.back(ctx); err != nil {
 			left = append(left, fmt.Sprintf("%s (%v)", u.name, err))
 		} else {
