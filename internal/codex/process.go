@@ -37,6 +37,7 @@ type process struct {
 	input    bool          // the command can receive input
 	updates  chan struct{} // capacity 1: the call may have news
 	decided  chan struct{} // closed when the command runs or never will
+	decide   func()        // closes decided; it may be called again
 
 	call      atomic.Pointer[dispatch.Call] // nil before the call is submitted
 	announced atomic.Bool                   // process/start was answered
@@ -116,7 +117,7 @@ func (p *process) handleEvents() (done bool) {
 	}
 	p.assignNumbers()
 	if began || p.final != nil {
-		p.closeDecided()
+		p.decide()
 	}
 	return p.final != nil
 }
@@ -128,16 +129,7 @@ func (p *process) abandon() {
 	if !p.running && p.refused == nil {
 		p.refused = refuse("the session has ended")
 	}
-	p.closeDecided()
-}
-
-// closeDecided closes decided. It may be repeated. The caller holds mu.
-func (p *process) closeDecided() {
-	select {
-	case <-p.decided:
-	default:
-		close(p.decided)
-	}
+	p.decide()
 }
 
 // assignNumbers numbers new output and finally the end. It pauses while too many chunks are unwritten because the

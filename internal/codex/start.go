@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/toold/toold/internal/dispatch"
@@ -58,6 +59,7 @@ func (c *Connection) submit(params json.RawMessage) (*process, *rpcError) {
 		session: s, id: string(a.ProcessID), terminal: a.TTY, input: a.TTY || a.PipeStdin,
 		updates: make(chan struct{}, 1), decided: make(chan struct{}), changed: make(chan struct{}), writes: make(map[string]bool),
 	}
+	p.decide = sync.OnceFunc(func() { close(p.decided) })
 	if e := s.add(p); e != nil {
 		return nil, e
 	}
