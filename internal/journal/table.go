@@ -9,7 +9,9 @@ import (
 // identity is what identifies a repeated call.
 type identity struct{ client, agent, id string }
 
-func (id identity) is(c *Call) bool { return id == identity{c.Client, c.AgentID, c.ID} }
+func (c *Call) identity() identity { return identity{c.Client, c.AgentID, c.ID} }
+
+func (id identity) is(c *Call) bool { return id == c.identity() }
 
 // table is the state that determines which event may follow. Only apply changes it, in the order of the log, so that
 // it is the same in all processes. Changes since the last commit can be rolled back.
@@ -75,7 +77,7 @@ func (t *table) rollback() {
 
 // find returns the call in the table with the identity of c, or nil.
 func (t *table) find(c *Call) *Record {
-	if e := t.calls[t.ids[identity{c.Client, c.AgentID, c.ID}]]; e != nil {
+	if e := t.calls[t.ids[c.identity()]]; e != nil {
 		return &e.Record
 	}
 	return nil
@@ -180,7 +182,7 @@ func (t *table) received(e *callEvent, at time.Time) {
 	if e.intended || e.decision != (Decision{}) {
 		r.DecidedAt = at
 	}
-	id := identity{r.Client, r.AgentID, r.ID}
+	id := r.identity()
 	earlier := t.ids[id] // 0 unless an earlier call did not start
 	t.calls[k], t.ids[id], t.lastKey = r, k, max(t.lastKey, k)
 	if t.filter != nil {
@@ -200,7 +202,7 @@ func (t *table) received(e *callEvent, at time.Time) {
 }
 
 func (t *table) restore(r *Record) {
-	id := identity{r.Client, r.AgentID, r.ID}
+	id := r.identity()
 	t.calls[r.Key], t.ids[id] = &entry{Record: *r}, max(r.Key, t.ids[id])
 }
 
@@ -243,7 +245,7 @@ func (t *table) forget(number uint64) {
 	for k, r := range t.calls {
 		if !r.ReturnedAt.IsZero() && r.last <= number {
 			delete(t.calls, k)
-			if id := (identity{r.Client, r.AgentID, r.ID}); t.ids[id] == k {
+			if id := r.identity(); t.ids[id] == k {
 				delete(t.ids, id)
 			}
 		}

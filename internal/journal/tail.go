@@ -115,7 +115,7 @@ func (t *tail) call(e *callEvent, r taken) {
 		t.least = k
 	}
 	t.most, t.received = k, max(t.received, r.time.UnixNano())
-	id := t.hash.identity(identity{c.Client, c.AgentID, c.ID})
+	id := t.hash.identity(c.identity())
 	flags := uint32(t.decided(e.decision).set)
 	if c.BackgroundOf != "" {
 		flags |= isBackground

@@ -116,7 +116,7 @@ func (j *Journal) known(ctx context.Context, t *table, c *Call) (*Record, error)
 		found := *r
 		return &found, nil
 	}
-	id := identity{c.Client, c.AgentID, c.ID}
+	id := c.identity()
 	if t.filter.lacks(id) {
 		return nil, ErrNotFound
 	}
