@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -211,10 +212,8 @@ func (b *broker) judge(c *connection) error {
 	if err := unix.Fstat(c.file, &st); err != nil {
 		return err
 	}
-	for _, id := range b.listed {
-		if id == identify(&st) {
-			return nil
-		}
+	if slices.Contains(b.listed, identify(&st)) {
+		return nil
 	}
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(c.file, &fs); err != nil {

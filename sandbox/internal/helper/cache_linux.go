@@ -1,7 +1,6 @@
 package helper
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -110,11 +109,7 @@ func takePrivate(dir string) (int, error) {
 // attachCaches mounts the caches in the view, unless the directory has changed.
 func attachCaches(trees []tree) error {
 	for _, t := range trees {
-		err := t.attach()
-		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
-			continue
-		}
-		if err != nil {
+		if err := except(t.attach(), unix.ENOENT, unix.ENOTDIR, unix.ELOOP); err != nil {
 			return err
 		}
 	}

@@ -316,10 +316,8 @@ func buildProc() error {
 }
 
 func except(err error, harmless ...error) error {
-	for _, h := range harmless {
-		if errors.Is(err, h) {
-			return nil
-		}
+	if slices.ContainsFunc(harmless, func(h error) bool { return errors.Is(err, h) }) {
+		return nil
 	}
 	return err
 }
