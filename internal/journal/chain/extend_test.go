@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/toold/toold/internal/journal/chain"
 	"github.com/toold/toold/internal/must"
@@ -34,10 +35,27 @@ func TestRecordsAreWrittenOverZeros(t *testing.T) {
 	}
 	before := len(text(c.now))
 	must.Do(t, s.log.Close())
-	if len(c.now) != before {
-		t.Errorf("%d bytes are left when it is closed, %d of records", len(c.now), before)
+	if len(c.now) != before || len(c.onDisk) != before {
+		t.Errorf("%d bytes are left when it is closed, %d on the disk, %d of records", len(c.now), len(c.onDisk), before)
 	}
 	s.after(nil).check(t, "closed", false)
+}
+
+// A sync of records that are on the disk does nothing, unless zeros were written since.
+func TestZerosAreSyncedAlone(t *testing.T) {
+	t.Parallel()
+	s, syncs := newSite(), 0
+	o := s.options(func(chain.Record) error { return nil })
+	o.Synced = func(time.Duration, error) { syncs++ }
+	s.log = must.Get(chain.Open(o))(t)
+	must.Do(t, s.add("one"))
+	must.Do(t, s.sync())
+	must.Do(t, s.sync())
+	must.Do(t, s.log.Extend())
+	must.Do(t, s.sync())
+	if c := s.dir.names[firstSegment]; syncs != 2 || len(c.onDisk) != len(c.now) {
+		t.Errorf("%d syncs; the file has %d bytes, %d on the disk", syncs, len(c.now), len(c.onDisk))
+	}
 }
 
 // The power is cut while a record is written over zeros: a part of it is on the disk.

@@ -1,0 +1,66 @@
+package chain_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/must"
+)
+
+func TestAFileIsNoDirectory(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	dir := directory(t, path)
+	must.Do(t, os.WriteFile(filepath.Join(path, "blobs"), nil, 0o600))
+	if _, err := dir.Sub("blobs", false); err == nil {
+		t.Error("a file was taken for a directory")
+	}
+}
+
+// What is on a file system that was mounted for reading alone can be read.
+func TestALogOnAReadOnlyFileSystemIsRead(t *testing.T) {
+	t.Parallel()
+	path := os.Getenv("CHAIN_DIR")
+	if path == "" {
+		path := t.TempDir()
+		if err := exec.CommandContext(t.Context(), "unshare", "-rm", "mount", "-t", "tmpfs", "none", path).Run(); err != nil {
+			t.Skipf("nothing can be mounted here: %v", err)
+		}
+		c := exec.CommandContext(t.Context(), "unshare", "-rm", os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+		c.Env = append(os.Environ(), "CHAIN_DIR="+path)
+		if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS: "+t.Name()) {
+			t.Errorf("%v: %s", err, out)
+		}
+		return
+	}
+	must.Do(t, unix.Mount("none", path, "tmpfs", 0, ""))
+	dir := must.Get(chain.Directory(path))(t)
+	var seen []string
+	o := chain.Options{Dir: dir, Notes: dir, Note: "head", Wait: time.Minute, SegmentBytes: 1 << 20, Seen: func(r chain.Record) error {
+		seen = append(seen, string(r.Body))
+		return nil
+	}}
+	one := func(b *chain.Batch) error {
+		_, err := b.Append('m', []byte("one"))
+		return err
+	}
+	l := must.Get(chain.Open(o))(t)
+	must.Do(t, l.Update(one))
+	must.Do(t, l.Close())
+	must.Do(t, dir.Close())
+	must.Do(t, unix.Mount("none", path, "tmpfs", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+	o.Dir = directory(t, path)
+	o.Notes = o.Dir
+	l = must.Get(chain.Open(o))(t)
+	if err := l.Update(one); err == nil || len(seen) != 1 {
+		t.Errorf("read %q, and writing gives %v", seen, err)
+	}
+	must.Do(t, l.Close())
+}
