@@ -255,16 +255,30 @@ func hiddenOf(dirs, hide []string) (hidden []string) {
 
 // isClosed reports whether each existing path that must be covered is a mount point. It must be called in the view. A
 // mount on a file moves when the file is renamed; another hard link under the old name is not covered.
-func (v *View) isClosed() bool {
-	for _, path := range slices.Concat(v.Hide, v.Masks, v.Protect) {
-		var st unix.Statx_t
-		err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_DONT_SYNC, 0, &st)
-		isOpen := err == nil && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT == 0
-		if isOpen || v.unreachable(path, err) != nil {
-			return false
-		}
-	}
-	return true
+func (v *View) isClosed() bool { return v.areClosed(v.covered()) }
+
+func (v *View) covered() []string { return slices.Concat(v.Hide, v.Masks, v.Protect) }
+
+func (v *View) areClosed(list []string) bool {
+	return !slices.ContainsFunc(list, func(path string) bool {
+		attributes, err := attributesOf(path)
+		isOpen := err == nil && attributes&unix.STATX_ATTR_MOUNT_ROOT == 0
+		return isOpen || v.unreachable(path, err) != nil
+	})
+}
+
+// present returns the paths of covered that exist. It must be called in the view.
+func (v *View) present() []string {
+	return slices.DeleteFunc(v.covered(), func(path string) bool {
+		_, err := attributesOf(path)
+		return errors.Is(err, unix.ENOENT)
+	})
+}
+
+func attributesOf(path string) (uint64, error) {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_DONT_SYNC, 0, &st)
+	return st.Attributes, err
 }
 
 // privateDirs returns the mount points of a view's private file systems, in mount order.

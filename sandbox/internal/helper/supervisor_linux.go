@@ -127,20 +127,21 @@ func failure(err error) Event {
 
 // supervisor is the parent of the shell.
 type supervisor struct {
-	site   *site
-	spec   Spec
-	abi    int
-	broker *broker // judges connections to local sockets; nil = there are none
-	shell  int
-	input  inputFiles     // set by start
-	warm   *warmShell     // used by obey once the shell has its script
-	alone  chan struct{}  // closed when the call has no processes
-	over   chan struct{}  // closed to end tasks
-	tasks  sync.WaitGroup // goroutines that watch the call
-	last   uint32         // last thread that the call cannot change
-	handed []int          // descriptors to keep until the call has ended
-	shared sharedMemory   // of the machine, since the call began
-	joined bool           // the call's network was shared with other calls
+	site    *site
+	spec    Spec
+	abi     int
+	broker  *broker // judges connections to local sockets; nil = there are none
+	shell   int
+	input   inputFiles     // set by start
+	warm    *warmShell     // used by obey once the shell has its script
+	present []string       // covered paths that existed when the warm shell waited; the daemon sees which others appear
+	alone   chan struct{}  // closed when the call has no processes
+	over    chan struct{}  // closed to end tasks
+	tasks   sync.WaitGroup // goroutines that watch the call
+	last    uint32         // last thread that the call cannot change
+	handed  []int          // descriptors to keep until the call has ended
+	shared  sharedMemory   // of the machine, since the call began
+	joined  bool           // the call's network was shared with other calls
 
 	full sync.Once // reports that the call reached its process limit
 

@@ -21,9 +21,8 @@ import (
 // its first command has ended, PIPESTATUS, BASH_ARGC and SECONDS in a listing of all variables, which a new shell
 // creates on first use.
 
-// The script is set in two steps. OrderSetScript prepares everything except for the beginning of the placeholder.
-// OrderGo writes the script over it and lets bash continue. So if the daemon ends in between, the shell can only run
-// the placeholder.
+// The script is set in two steps. OrderSetScript delivers the commands. OrderGo writes the script over the placeholder
+// and lets bash continue. So if the daemon ends in between, the shell can only run the placeholder.
 
 // placeholder is what bash would run if it did not wait. It never succeeds.
 const placeholder = "kill -KILL $$; #"
@@ -38,8 +37,7 @@ type warmShell struct {
 	write int
 	inode uint64
 
-	// Addresses in the shell's memory.
-	script, environment uintptr
+	script uintptr // address in the shell's memory
 
 	text string // what release writes
 	has  bool   // setScript succeeded
@@ -73,7 +71,8 @@ const (
 	lookAgain  = time.Millisecond
 )
 
-// await waits until the shell waits, and finds its script and environment in memory.
+// await waits until the shell waits, finds its script in memory, and removes the room behind the placeholder and the
+// variable.
 func (w *warmShell) await(shell int) error {
 	for begin := time.Now(); !w.waits(shell); time.Sleep(lookAgain) {
 		if time.Since(begin) > waitWithin {
@@ -87,8 +86,15 @@ func (w *warmShell) await(shell int) error {
 	if w.script, err = find(shell, argEnd, w.placeholder()); err != nil {
 		return err
 	}
-	w.environment, err = find(shell, envEnd, w.entry)
-	return err
+	environment, err := find(shell, envEnd, w.entry)
+	if err != nil {
+		return err
+	}
+	behind := make([]byte, max(0, w.room-len(placeholder))+1)
+	if err := store(shell, w.script+uintptr(len(placeholder)), behind); err != nil {
+		return err
+	}
+	return store(shell, environment, make([]byte, len(w.entry)))
 }
 
 // waits reports whether the shell is blocked in a read of the pipe (proc_pid_syscall(5)).
@@ -147,19 +153,12 @@ func store(pid int, at uintptr, b []byte) error {
 	return nil
 }
 
-// setScript writes the script except for its beginning, without which the shell cannot run it.
-func (w *warmShell) setScript(shell int, shellName, script string) error {
+// setScript lets the shell prepare for the script, which it does not have yet.
+func (w *warmShell) setScript(shellName, script string) error {
 	if len(script) > w.room || strings.IndexByte(script, 0) >= 0 {
 		return errors.New("the script does not fit the waiting shell")
 	}
 	w.text, w.has = script, true
-	behind := make([]byte, max(0, w.room-len(placeholder))+1)
-	if err := store(shell, w.script+uintptr(len(placeholder)), behind); err != nil {
-		return err
-	}
-	if err := store(shell, w.environment, make([]byte, len(w.entry))); err != nil {
-		return err
-	}
 	for b := []byte(prelude(shellName, script)); len(b) > 0; {
 		n, err := unix.Write(w.write, b)
 		if err != nil && !errors.Is(err, unix.EINTR) {
@@ -203,16 +202,19 @@ func (h *supervisor) mustWait() {
 		send(failure(stage("let a shell wait for its script", err)))
 		h.end(125)
 	}
+	if h.site.base != nil {
+		h.present = h.spec.present()
+	}
 	send(Event{Kind: EventStarted, ABI: h.abi, Brokered: h.broker != nil})
 }
 
 func (h *supervisor) setScript(script string) {
 	err := errors.New("no shell waits for a script")
 	switch {
-	case h.site.base != nil && (h.site.base.changed() || !h.spec.isClosed()):
+	case h.site.base != nil && (h.site.base.changed() || !h.spec.areClosed(h.present)):
 		err = errors.New("a mount of its view is gone, or has moved")
 	case h.warm != nil && !h.warm.has:
-		err = h.warm.setScript(h.shell, h.spec.Argv[0], script)
+		err = h.warm.setScript(h.spec.Argv[0], script)
 	}
 	if err != nil {
 		h.refuse(err)
