@@ -220,13 +220,13 @@ func (h *supervisor) setScript(script string) {
 		h.refuse(err)
 	}
 	send(Event{Kind: EventScriptSet})
+	h.shared.least = sharedNow() // while the daemon has something to do
 }
 
 // release lets the warm shell run its script. Without a script, nothing runs.
 func (h *supervisor) release() {
 	err := errors.New("no shell waits for a script")
 	if h.warm != nil {
-		h.shared.least = sharedNow()
 		err = h.warm.release(h.shell)
 	}
 	if err != nil {
