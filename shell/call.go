@@ -219,6 +219,8 @@ func (w *walker) followRole(o programs.Operand, through bool, s *state, source s
 		}
 	case "script":
 		w.written(o.Word.Text, nil, s, source)
+		made := o.Kind == programs.Read && !slices.ContainsFunc(w.fromDirs(o.Word.Text, s), w.exists)
+		s.disk.code = s.disk.code || made
 		if w.isInput(word{text: o.Word.Text, dynamic: o.Word.Dynamic}, s) {
 			w.fromInput(s)
 		}

@@ -22,6 +22,7 @@ type disk struct {
 	ran   bool     // a program that may have removed directories ran
 	read  []string // system programs that the script may have copied
 	count int      // number of changes other than made and moved
+	code  bool     // a file that a program may run was written
 }
 
 type mark byte
@@ -54,8 +55,12 @@ func (d *disk) put(name string, m mark) {
 		d.marks[name] |= m
 		d.all |= m
 		d.count++
+		d.code = d.code || m != repository && !prose.MatchString(name)
 	}
 }
+
+// prose matches names of files that no program runs.
+var prose = regexp.MustCompile(`\.(?i:md|mdx|rst|adoc|json|csv|tsv|log|html?|css|svg)$`)
 
 func (d *disk) reads(o programs.Operand) {
 	if name, system := programs.System(o.Word.Text); system && name != o.Word.Text && o.Kind == programs.Read {
@@ -93,6 +98,9 @@ func (d *disk) join(o *disk) (changed bool) {
 	}
 	if joinList(&d.made, o.made); o.ran {
 		d.runs()
+	}
+	if o.code && !d.code {
+		d.code, d.count = true, d.count+1
 	}
 	joinList(&d.moved, o.moved)
 	joinList(&d.read, o.read)
@@ -241,7 +249,11 @@ func (w *walker) written(name string, args []word, s *state, source string) {
 }
 
 func (w *walker) noteWrite(e policy.Effect, s *state) {
-	if e.Kind != policy.Write || e.Unknown || e.Possible {
+	if e.Kind != policy.Write || e.Possible {
+		return
+	}
+	if e.Unknown {
+		s.disk.code = true
 		return
 	}
 	s.disk.write(e.Path, e.Tree)

@@ -42,10 +42,11 @@ func (w *walker) program(args []word, s *state, source string) {
 	follow := c.Name != "" && c.Opaque == "" && c.Followed()
 	w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Follow: follow, Source: source})
 	w.fed(&c, s, source)
+	w.runsSaved(&c, s, source)
 	if !follow {
 		w.startShells(args, c.Runs, s, source)
 	}
-	w.addOutput(args, s)
+	w.addOutput(args, c.Covers == programs.CoversNone, s)
 	w.inputByDetour(args, s, source)
 	w.files(&c, args, s, source)
 }
@@ -58,6 +59,15 @@ func (w *walker) fed(c *programs.Command, s *state, source string) {
 			argv[0].Text = "<"
 		}
 		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Possible: true, Source: source})
+	}
+}
+
+// runsSaved applies ask and deny rules to what the script wrote to files: a program that no preset covers may run them.
+func (w *walker) runsSaved(c *programs.Command, s *state, source string) {
+	may := c.Covers == programs.CoversNone && c.Name != "git"
+	if may && s.disk.code && w.saved != "" {
+		w.add(policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: "<"}, {Text: w.saved}}, Possible: true, Source: source})
+		w.saved = "" // once is enough
 	}
 }
 

@@ -32,7 +32,8 @@ func (w *walker) redirect(r *syntax.Redirect, s *state) {
 		w.feed(wd.text, first, s)
 	}
 	if printing := listed("> >> >| &> &>>", r.Op.String()); printing && (r.N == nil || r.N.Value == "1") {
-		s.shown = !wd.known() || wd.text != "/dev/null" && strings.Contains(wd.text, "/dev/")
+		device := wd.text != "/dev/null" && strings.Contains(wd.text, "/dev/")
+		s.shown = device || !wd.known() && !wd.fresh
 	}
 	w.target(r.Op, wd, s, w.text(r))
 }
@@ -174,8 +175,9 @@ func (w *walker) feed(text string, first bool, s *state) {
 	}
 }
 
-// addOutput records the known output of echo and the like, or of a program that may pass on its input.
-func (w *walker) addOutput(args []word, s *state) {
+// addOutput records the known output of echo and the like, or of a program that may pass on its input. If saves is
+// set, it may write its input to any file.
+func (w *walker) addOutput(args []word, saves bool, s *state) {
 	text := s.input + programs.Decoded(s.input)
 	if listed("echo printf", args[0].text) {
 		text = strings.ReplaceAll(spaced(args[1:]), `\n`, "\n") + "\n"
@@ -183,8 +185,12 @@ func (w *walker) addOutput(args []word, s *state) {
 	if w.output += text; len(w.output) > texts.MaxScript {
 		w.output = ""
 	}
-	if !s.shown || args[0].is("tee") {
+	written := !s.shown || args[0].is("tee")
+	if written {
 		w.keep(text)
+	}
+	if written || saves {
+		w.saved += text[:max(0, min(len(text), texts.MaxScript-len(w.saved)))]
 	}
 }
 

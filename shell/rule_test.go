@@ -283,6 +283,9 @@ func TestRulesReachTextsThatAScriptKeeps(t *testing.T) {
 	for _, script := range []string{
 		"$(echo git push)", "eval \"$(printf 'git push')\"", "bash -c \"$(echo git push)\"", "x=$(cat <<< 'git push'); $x", "read -r x <<< 'git push'; $x", "mapfile -t x <<< 'git push'; ${x[0]}", "read x < <(echo git push); eval \"$x\"",
 		"while read -r l; do $l; done <<< 'git push'", "echo 'git push' | xargs -I{} bash -c {}", "echo 'git push' > x.sh; bash x.sh", "cat > x.sh <<'E'\ngit push\nE\n./x.sh", "tee x.sh <<< 'git push'; sh x.sh", "a=(git push); \"${a[@]}\"",
+		"cat > sub/Makefile <<'E'\na:\n\tgit push\nE\nmake -C sub", "cat > mk <<'E'\na: ; git push\nE\nmake -fmk", "cat > x_test.go <<'E'\nfunc init() { exec.Command(\"git\", \"push\").Run() }\nE\ngo test ./...", "cat > build.rs <<'E'\nCommand::new(\"git\").arg(\"push\")\nE\ncargo build",
+		"cat > conftest.py <<'E'\nos.system('git push')\nE\npytest", "cat > x.pl <<'E'\nsystem(\"git push\")\nE\nperl x.pl", "tee x.js <<< 'execSync(\"git push\")'; node ./x", "cat > t.py <<'E'\nos.system('git push')\nE\npython3 -m t", "cat > CMakeLists.txt <<'E'\nexecute_process(COMMAND git push)\nE\ncmake .",
+		"f=$(mktemp); cat > \"$f\" <<'E'\ngit push\nE\nbash \"$f\"", "patch -p1 <<'E' && sh x.sh\n@@ -0,0 +1 @@\n+git push\nE", "git apply <<'E' && sh x.sh\n@@ -0,0 +1 @@\n+git push\nE", "cat > Dockerfile <<'E'\nRUN git push\nE\ndocker build .", "cat > vimrc <<< '!git push'; vim -u vimrc",
 		"echo Z2l0IHB1c2g= | base64 -d | sh", "bash -c \"$(base64 -d <<< Z2l0IHB1c2g=)\"", "echo 'git push' | tee x | sh", "echo 'git push' | sed s/x/y/ | tr a b | bash",
 	} {
 		if d := decide(script); d.Action != policy.Deny {
@@ -290,7 +293,7 @@ func TestRulesReachTextsThatAScriptKeeps(t *testing.T) {
 		}
 	}
 	for _, script := range []string{
-		"x=$(echo git push); echo \"$x\"", "git commit -m \"$(cat <<'E'\nno git push\nE\n)\" && make", "echo 'git push'; $CMD", "cat > x.js <<'E'\nfunction halt() { x.halt(1); }\nE\nnode x.js", "cat > notes.md <<'E'\ngit push\nE\nbash a.txt", "echo 'git push' | grep x | wc -l", "echo 'git push' | cat > a.md",
+		"x=$(echo git push); echo \"$x\"", "git commit -m \"$(cat <<'E'\nno git push\nE\n)\" && make", "echo 'git push'; $CMD", "cat > x.js <<'E'\nfunction halt() { x.halt(1); }\nE\nnode x.js", "cat > notes.md <<'E'\ngit push\nE\nbash a.txt", "cat > notes.md <<'E'\ngit push\nE\nmake", "cat > x.go <<'E'\ngit push\nE\ngit commit -am x", "git commit -F - <<'E' && make\nno git push\nE", "cat > x.go <<'E'\ngit push\nE\ncat x.go | head", "echo 'git push' | grep x | wc -l", "echo 'git push' | cat > a.md",
 	} {
 		if d := decide(script); d.Rule == "rule" {
 			t.Errorf("%s: denied by %s", script, d.Rule)

@@ -144,6 +144,7 @@ type walker struct {
 	output     string             // known output of the left side of a pipe
 	otherInput string             // known texts of descriptors other than standard input
 	kept       strings.Builder    // known texts that the script keeps in variables and files
+	saved      string             // those that may be in files
 	printed    []programs.Operand // trees whose names the left side of a pipe prints
 
 	// Caches of file system lookups and of scanned texts.
@@ -173,7 +174,8 @@ func (w *walker) script(text string, s *state) {
 	veiled := text
 	if w.inner == 0 {
 		veiled = texts.Veil(text)
-		w.keep(texts.Veiled(text, veiled))
+		w.saved = texts.Veiled(text, veiled)
+		w.keep(w.saved)
 	}
 	if why := texts.Refuse(text, veiled); why != "" {
 		w.opaque(why, "")

@@ -133,11 +133,11 @@ const between = " \t\n\r;|&()`'\"{}[]<>,:!=$\\%#"
 // escapes replaces spaces and slashes as code and URLs escape them.
 var escapes = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\r`, "\n", `\f`, "\n", `\v`, "\n", `\ `, " ", `\x20`, " ", `\x09`, " ", `\x0a`, "\n", `\u0020`, " ", `\040`, " ", "%20", " ", "%09", " ", "%0a", "\n", "%0A", "\n", "%2F", "/", "%2f", "/",
 	"|$", "|", "|^", "|", "|.", "|", // less runs what follows a | and a mark
-	"{args:", " ", "{ args:", " ") // of Deno.Command
+	"{args:", " ", "{ args:", " ", ").arg(", " ", ").args(", " ", "\n+", "\n") // of Deno, Rust, a patch
 
 // wordsIn splits a text as most languages would. A word with a variable is known up to the variable.
 func wordsIn(text string) (out []Word) {
-	if strings.ContainsAny(text, `\%|{`) {
+	if strings.ContainsAny(text, "\\%|{)\n") {
 		text = escapes.Replace(text)
 	}
 	split := func(r rune) bool { return r != '$' && r != '%' && strings.ContainsRune(between, r) }
