@@ -45,6 +45,8 @@ func (w *Watcher) judgeGit(f *directory, name string, mode fs.FileMode) {
 	link := mode&fs.ModeSymlink != 0
 	isFile := mode.IsRegular() || mode.IsDir() || link
 	switch {
+	case f.kind == hooks && f.name != "hooks":
+		w.accuse(f, name, "git would fetch from and push to what it names", true)
 	case f.kind == hooks && !strings.HasSuffix(name, ".sample"):
 		w.accuse(f, name, "git runs it", true)
 	case f.kind == gitInfo && name == "attributes" && w.filtersAlien(f):

@@ -166,6 +166,8 @@ func TestWhatAppearsDuringACallIsTakenAway(t *testing.T) {
 		"a directory no one may write":  {`echo x >sub/.envrc; chmod 555 sub`, []string{"sub/.envrc"}},
 		"git's common directory":        {`mkdir e && echo ../e >.git/commondir`, []string{".git/commondir"}},
 		"git's attributes":              {`mkdir -p .git/info; echo '* filter=x' >.git/info/attributes`, []string{".git/info/attributes"}},
+		"a remote by a file":            {`mkdir -p .git/remotes .git/branches; echo 'URL: ../x' >.git/remotes/origin; echo ../x >.git/branches/origin`, []string{".git/branches/origin", ".git/remotes/origin"}},
+		"a remote of a new repository":  {`git init -q n; mkdir -p n/.git/remotes; echo 'URL: ../x' >n/.git/remotes/origin`, []string{"n/.git/remotes/origin"}},
 		"configuration of a worktree":   {`printf '[core]\n\tfsmonitor = touch pwned\n' >.git/config.worktree`, []string{".git/config.worktree"}},
 		"a hook where hooks are gone":   {`mkdir -p nohooks/.git/hooks; echo x >nohooks/.git/hooks/pre-commit`, []string{"nohooks/.git/hooks/pre-commit"}},
 		"a link for hooks":              {`mkdir e; ln -s ../../e nohooks/.git/hooks`, []string{"nohooks/.git/hooks"}},

@@ -15,7 +15,7 @@ const (
 	plain  kind = iota // a directory of the project
 	gitDir             // .git, or the git directory of a module
 	gitInfo
-	hooks
+	hooks   // hooks, remotes and branches
 	modules // modules, and directories in it that are git directories or contain some
 	worktrees
 	worktree   // a directory in worktrees
@@ -36,6 +36,9 @@ func (k kind) kindBelow(name string) kind {
 		return worktree
 	case !k.isGit():
 		return gitData
+	}
+	if k == gitDir && (name == "remotes" || name == "branches") { // a module may have such a name
+		return hooks
 	}
 	switch name {
 	case "hooks":
