@@ -49,14 +49,13 @@ func truncate(line string, limit int) string {
 	return line
 }
 
-// Quote prefixes each line of text with indent and "| ", so that none can be mistaken for a line by toold. It
-// shortens a long text and appends notice, which says how to see the rest.
+// Quote prefixes each line of text with indent and "| ", so that none can be mistaken for a line by toold. It leaves
+// out the middle of a long text, and of long lines in it, with a notice that says how to see the rest.
 func Quote(text, indent, notice string) string {
 	lines := strings.Split(Visible(text), "\n")
 	var b strings.Builder
 	quote := func(lines []string, limit int) (shown int) {
 		for _, line := range lines {
-			line = truncate(line, maxLineRunes)
 			if limit -= utf8.RuneCountInString(line); limit < 0 && shown > 0 {
 				return shown
 			}
@@ -65,20 +64,33 @@ func Quote(text, indent, notice string) string {
 		}
 		return shown
 	}
-	last := lines[max(len(lines)-maxLines/5, 0):]
 	if len(lines) <= maxLines && utf8.RuneCountInString(strings.Join(lines, "")) <= maxTextRunes {
 		quote(lines, maxTextRunes)
 		return b.String()
 	}
-	shown := quote(lines[:min(len(lines)-len(last), maxLines-len(last))], maxTextRunes/2)
-	last = lines[max(len(lines)-len(last), shown):]
-	if left := len(lines) - len(last) - shown; left > 0 {
-		fmt.Fprintf(&b, "%s(%d lines are not shown; %s)\n", indent, left, notice)
+	last := len(lines) // where the last lines that are shown begin
+	for left := maxTextRunes / 2; last > max(len(lines)-maxLines/5, 0) && left > 0; last-- {
+		lines[last-1] = withoutMiddle(lines[last-1], notice)
+		left -= utf8.RuneCountInString(lines[last-1])
 	}
-	if more := len(last) - quote(last, maxTextRunes/2); more > 0 {
-		fmt.Fprintf(&b, "%s(%d more lines are not shown; %s)\n", indent, more, notice)
+	for i := range min(last, maxLines) {
+		lines[i] = withoutMiddle(lines[i], notice)
 	}
+	shown := quote(lines[:min(last, maxLines*4/5)], maxTextRunes/2)
+	if last > shown {
+		fmt.Fprintf(&b, "%s(%d lines are not shown; %s)\n", indent, last-shown, notice)
+	}
+	quote(lines[last:], maxTextRunes)
 	return b.String()
+}
+
+func withoutMiddle(line, notice string) string {
+	runes := []rune(line)
+	end := len(runes) - maxLineRunes/2
+	if end <= maxLineRunes/2 {
+		return line
+	}
+	return fmt.Sprintf("%s… (%d characters are not shown; %s) …%s", string(runes[:maxLineRunes/2]), end-maxLineRunes/2, notice, string(runes[end:]))
 }
 
 // JSON escapes, in JSON, the characters that Visible escapes.

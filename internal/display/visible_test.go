@@ -31,9 +31,10 @@ func TestQuoteBoundsWhatIsShownAndSaysWhatItLeavesOut(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	for name, c := range map[string]struct{ text, first, left, last string }{
-		"blank lines":   {"rm x" + strings.Repeat("\n", 200_000) + "rm y", "  | rm x\n", "(199901 lines are not shown; cat it)", "  | rm y\n"},
-		"one long line": {"rm " + strings.Repeat("x", 200_000), "  | rm x", "(199003 more characters)", ")\n"},
-		"long lines":    {strings.Repeat(strings.Repeat("x", 3000)+"\n", 500) + "end", "  | xxx", "lines are not shown; cat it)", "lines are not shown; cat it)\n"},
+		"blank lines":      {"rm x" + strings.Repeat("\n", 200_000) + "rm y", "  | rm x\n", "(199901 lines are not shown; cat it)", "  | rm y\n"},
+		"one long line":    {"rm " + strings.Repeat("x", 200_000) + "; rm y", "  | rm x", "(199009 characters are not shown; cat it)", "x; rm y\n"},
+		"a line that fits": {"rm " + strings.Repeat("x", 7000) + "; rm y", "  | rm x", strings.Repeat("x", 7000), "x; rm y\n"},
+		"long lines":       {strings.Repeat(strings.Repeat("x", 3000)+"\n", 500) + "end", "  | xxx", "lines are not shown; cat it)", "  | end\n"},
 	} {
 		got := Quote(c.text, "  ", "cat it")
 		if !strings.HasPrefix(got, c.first) || !strings.Contains(got, c.left) || !strings.HasSuffix(got, c.last) {
