@@ -58,6 +58,11 @@ func endOf(status syscall.WaitStatus, known bool) (code int, signal string) {
 	return 128 + int(by), unix.SignalName(by)
 }
 
+// signalOf returns the signal with a name in upper or lower case, with or without SIG; 0 = none has it.
+func signalOf(name string) syscall.Signal {
+	return unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG"))
+}
+
 const defaultGrace = 2 * time.Second
 
 var bashArguments = []string{"--noprofile", "--norc", "-c"}

@@ -1,12 +1,6 @@
 package executor
 
-import (
-	"strings"
-	"syscall"
-	"time"
-
-	"golang.org/x/sys/unix"
-)
+import "time"
 
 // feed carries out the input of the command. The deadline that listen sets with done ends a blocked write.
 func (r *running) feed(done <-chan struct{}) {
@@ -27,12 +21,12 @@ func (r *running) control(in Input) bool {
 		}
 		return true
 	case in.Signal != "":
-		if sig := unix.SignalNum(signalName(in.Signal)); sig != 0 {
+		if sig := signalOf(in.Signal); sig != 0 {
 			send := r.process.Signal
 			if in.ToShell {
 				send = r.process.SignalShell
 			}
-			send(syscall.Signal(sig))
+			send(sig)
 		}
 		return true
 	}
@@ -61,12 +55,4 @@ func (r *running) write(in Input, t *ttyWriter, done <-chan struct{}) bool {
 		_, err = s.input.Write(in.Data)
 	}
 	return err == nil
-}
-
-func signalName(s string) string {
-	s = strings.ToUpper(s)
-	if !strings.HasPrefix(s, "SIG") {
-		s = "SIG" + s
-	}
-	return s
 }

@@ -163,7 +163,7 @@ func (j *job) signal(name string, toShell bool) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if sig := unix.SignalNum(name); sig != 0 && !j.reaped {
+	if sig := signalOf(name); sig != 0 && !j.reaped {
 		_ = syscall.Kill(to, sig)
 	}
 }

@@ -155,7 +155,7 @@ func TestAPlainCommandTakesInputAndSignals(t *testing.T) {
 	// Ends with the first output.
 	go func() {
 		<-out.came
-		signals <- Input{Signal: "SIGUSR1"}
+		signals <- Input{Signal: "usr1"}
 	}()
 	exit, _, _ := runPlainly(t, t.Context(), Command{
 		Script: "trap 'exit 7' USR1; echo ready; while :; do sleep 0.01; done", Stdin: true, Input: signals, Stdout: out,
