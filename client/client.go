@@ -201,11 +201,10 @@ func (c *Client) Close() error {
 
 // ping makes an idle daemon answer, whatever its limits.ping.
 func (c *Client) ping() {
-	ticker := time.NewTicker(pingPeriod)
-	defer ticker.Stop()
+	ticker := time.Tick(pingPeriod)
 	for {
 		select {
-		case <-ticker.C:
+		case <-ticker:
 			c.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeTimeout)) // reading reports a failure
 		case <-c.ended:
 			return

@@ -225,9 +225,7 @@ func (p *plain) awaitExit(ctx context.Context) Reason {
 	}()
 	var timeout <-chan time.Time
 	if p.Timeout > 0 {
-		t := time.NewTimer(p.Timeout)
-		defer t.Stop()
-		timeout = t.C
+		timeout = time.After(p.Timeout)
 	}
 	reason := Exited
 	select {

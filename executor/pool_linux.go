@@ -242,8 +242,7 @@ func (p *Pool) aside(do func()) {
 
 // keep calls provide until ctx ends. After a failure it waits, twice as long each time.
 func (p *Pool) keep(ctx context.Context, provide func(context.Context) error, first time.Duration) {
-	renew := time.NewTicker(renewEvery)
-	defer renew.Stop()
+	renew := time.Tick(renewEvery)
 	var again <-chan time.Time // nil unless it waits after a failure
 	pause := first
 	for {
@@ -253,7 +252,7 @@ func (p *Pool) keep(ctx context.Context, provide func(context.Context) error, fi
 		case <-p.wake:
 		case <-again:
 			again = nil
-		case now := <-renew.C:
+		case now := <-renew:
 			p.expire(now.Add(-renewEvery))
 		}
 		if again != nil {
@@ -283,22 +282,17 @@ func (p *Pool) provide(ctx context.Context) error {
 
 // quiet waits until no call begins or ends for quietFor. It returns false if ctx ends.
 func (p *Pool) quiet(ctx context.Context) bool {
-	t := time.NewTimer(quietFor)
-	defer t.Stop()
-	for {
+	for rest := quietFor; rest > 0; {
 		select {
-		case <-t.C:
+		case <-time.After(rest):
 		case <-ctx.Done():
 			return false
 		}
 		p.mu.Lock()
-		rest := quietFor - time.Since(p.last)
+		rest = quietFor - time.Since(p.last)
 		p.mu.Unlock()
-		if rest <= 0 {
-			return true
-		}
-		t.Reset(rest)
 	}
+	return true
 }
 
 func (p *Pool) expire(before time.Time) {

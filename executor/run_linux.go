@@ -147,26 +147,22 @@ func (r *running) listen() (eof <-chan struct{}, finish func()) {
 func (r *running) awaitExit(ctx context.Context) {
 	var timeout <-chan time.Time
 	if r.Timeout > 0 {
-		t := time.NewTimer(r.Timeout)
-		defer t.Stop()
-		timeout = t.C
+		timeout = time.After(r.Timeout)
 	}
 	ended := r.process.Exited()
 	if r.WaitAll {
 		ended = r.process.Alone()
 	}
-	look := time.NewTimer(quiet)
-	defer look.Stop()
-	if r.streams.input == nil {
-		look.Stop() // no input to wait for
+	var look <-chan time.Time
+	if r.streams.input != nil { // otherwise it waits for no input
+		look = time.After(quiet)
 	}
-	full := time.NewTimer(fillsMemory)
-	defer full.Stop()
+	full := time.After(fillsMemory)
 	for r.reason == Exited {
 		select {
 		case <-ended:
 			return
-		case <-full.C:
+		case <-full:
 			r.memory.begin()
 		case <-timeout:
 			r.reason = TimedOut
@@ -174,12 +170,12 @@ func (r *running) awaitExit(ctx context.Context) {
 			r.reason = Stopped
 		case <-r.Abort:
 			r.reason = Aborted
-		case <-look.C:
+		case <-look:
 			again, starved := r.look(ctx)
 			if starved {
 				r.reason = Starved
 			}
-			look.Reset(again)
+			look = time.After(again)
 		}
 	}
 	if ctx.Err() != nil {
@@ -216,12 +212,10 @@ func (r *running) endsInGrace() bool {
 }
 
 func waitFor(c <-chan struct{}, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-c:
 		return true
-	case <-t.C:
+	case <-time.After(d):
 		return false
 	}
 }
@@ -243,9 +237,7 @@ func (r *running) settle(ctx context.Context, eof <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, settleMax)
 	defer cancel()
 	looked := time.Now()
-	look := time.NewTimer(settleStep)
-	defer look.Stop()
-	for quiet, looks := 0, 0; quiet < settleLooks && looks < settleMost; look.Reset(settleStep) {
+	for quiet, looks := 0, 0; quiet < settleLooks && looks < settleMost; {
 		select {
 		case <-r.process.Alone():
 			return
@@ -253,7 +245,7 @@ func (r *running) settle(ctx context.Context, eof <-chan struct{}) {
 			return
 		case <-ctx.Done():
 			return
-		case <-look.C:
+		case <-time.After(settleStep):
 		}
 		now := time.Now()
 		quiet, looks = quiet+1, looks+1

@@ -123,17 +123,12 @@ func (t *ttyWriter) drained(done <-chan struct{}) bool {
 
 // await polls isSo. It also waits while descriptors or memory are exhausted.
 func (t *ttyWriter) await(done <-chan struct{}, isSo func() bool) bool {
-	pause := time.NewTimer(0)
-	defer pause.Stop()
-	for wait := 200 * time.Microsecond; ; wait = min(2*wait, 20*time.Millisecond) {
+	for wait := 200 * time.Microsecond; !isSo(); wait = min(2*wait, 20*time.Millisecond) {
 		select {
 		case <-done:
 			return false
-		case <-pause.C:
+		case <-time.After(wait):
 		}
-		if isSo() {
-			return true
-		}
-		pause.Reset(wait)
 	}
+	return true
 }

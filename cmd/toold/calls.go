@@ -79,8 +79,7 @@ func (g *global) cancel(ctx context.Context, id, reason string) error {
 }
 
 func gone(ctx context.Context, c *client.Client, id string) error {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
+	tick := time.Tick(50 * time.Millisecond)
 	for {
 		list, err := c.ListCalls(ctx, false)
 		if err != nil {
@@ -90,7 +89,7 @@ func gone(ctx context.Context, c *client.Client, id string) error {
 			return nil
 		}
 		select {
-		case <-tick.C:
+		case <-tick:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -115,12 +115,10 @@ func (q *Queue[T]) Ask(ctx context.Context, r Request[T]) (Verdict, error) {
 	}
 	q.deliver()
 
-	timer := time.NewTimer(time.Until(r.Expires))
-	defer timer.Stop()
 	select {
 	case <-e.done:
 		return e.verdict, nil
-	case <-timer.C:
+	case <-time.After(time.Until(r.Expires)):
 		return q.giveUp(e, Verdict{By: ByDeadline, Reason: ErrExpired.Error()}, ErrExpired)
 	case <-ctx.Done():
 		cause := context.Cause(ctx)

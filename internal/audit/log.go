@@ -246,8 +246,7 @@ func (f *follower) follow(ctx context.Context, printed []logged) error {
 	for _, c := range printed {
 		done[c.Key] = !c.ReturnedAt.IsZero()
 	}
-	tick := time.NewTicker(followEvery)
-	defer tick.Stop()
+	tick := time.Tick(followEvery)
 	for {
 		ended, err := f.ended(ctx)
 		for _, k := range ended {
@@ -264,7 +263,7 @@ func (f *follower) follow(ctx context.Context, printed []logged) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-tick:
 		}
 	}
 }

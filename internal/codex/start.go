@@ -162,8 +162,7 @@ func (c *Connection) readOutput(a readParams) (any, *rpcError) {
 		limit = min(max(*a.MaxBytes, 0), limit)
 	}
 	answer := pendingRead{p, a.AfterSeq, limit}
-	timeout := time.NewTimer(time.Duration(min(max(a.WaitMS, 0), time.Hour.Milliseconds())) * time.Millisecond)
-	defer timeout.Stop()
+	timeout := time.After(time.Duration(min(max(a.WaitMS, 0), time.Hour.Milliseconds())) * time.Millisecond)
 	for {
 		ready, more := p.hasOutput(a.AfterSeq)
 		if ready {
@@ -171,7 +170,7 @@ func (c *Connection) readOutput(a readParams) (any, *rpcError) {
 		}
 		select {
 		case <-more:
-		case <-timeout.C:
+		case <-timeout:
 			return answer, nil
 		case <-c.closed:
 			return answer, nil

@@ -34,15 +34,14 @@ const (
 
 // retryWhileTaken repeats try while a killed daemon may still use the resource.
 func retryWhileTaken(ctx context.Context, try func() error, taken func(error) bool) error {
-	tick := time.NewTicker(retryEvery)
-	defer tick.Stop()
+	tick := time.Tick(retryEvery)
 	for start := time.Now(); ; {
 		err := try()
 		if err == nil || !taken(err) || time.Since(start) > retryFor {
 			return err
 		}
 		select {
-		case <-tick.C:
+		case <-tick:
 		case <-ctx.Done():
 			return err
 		}

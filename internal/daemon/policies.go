@@ -158,25 +158,23 @@ func (p *policies) watchDirs(changes *fsnotify.Watcher, files []string) {
 }
 
 func (p *policies) loop(ctx context.Context, changes *fsnotify.Watcher, listFiles func() []string, files []string, hangup <-chan os.Signal) {
-	quiet := time.NewTimer(settleTime)
-	quiet.Stop()
-	defer quiet.Stop()
+	var quiet <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-hangup:
-			quiet.Reset(0)
+			quiet = time.After(0)
 		case <-p.filesChanged:
-			quiet.Reset(settleTime)
+			quiet = time.After(settleTime)
 		case e := <-changes.Events:
 			if slices.Contains(files, e.Name) && e.Op != fsnotify.Chmod {
-				quiet.Reset(settleTime)
+				quiet = time.After(settleTime)
 			}
 		case err := <-changes.Errors:
 			p.log.Warn("watching the policy files failed; what was missed is read now", zap.Error(err))
-			quiet.Reset(settleTime)
-		case <-quiet.C:
+			quiet = time.After(settleTime)
+		case <-quiet:
 			files = listFiles()
 			p.watchDirs(changes, files) // a directory may be new
 			p.reload()

@@ -78,12 +78,11 @@ func (k *pruner) countBytes(bytes int64) {
 }
 
 func (d *Daemon) prune(ctx context.Context) {
-	for next := time.NewTimer(firstPrune); ; next.Reset(d.pruner.pause()) {
+	for next := time.After(firstPrune); ; next = time.After(d.pruner.pause()) {
 		select {
 		case <-ctx.Done():
-			next.Stop()
 			return
-		case <-next.C:
+		case <-next:
 		case <-d.pruner.wake:
 		}
 		var err error

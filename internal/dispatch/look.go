@@ -89,11 +89,9 @@ func (l *Look) live(ctx context.Context, said *message.Decision) {
 	defer l.d.wg.Done()
 	defer l.call.stop(nil)
 	defer l.call.leaveWorkspace()
-	over := time.NewTimer(lookTime)
-	defer over.Stop()
 	select {
 	case <-l.closing:
-	case <-over.C:
+	case <-time.After(lookTime):
 	case <-ctx.Done():
 	}
 	l.mu.Lock()

@@ -173,8 +173,7 @@ func (d *Dispatcher) awaitSlot(ctx context.Context, c *Call) (leave func(), refu
 		return nil, refused
 	}
 	defer c.stepped(StepQueue, time.Now())
-	again := time.NewTicker(time.Second)
-	defer again.Stop()
+	again := time.Tick(time.Second)
 	for sent := 0; ; {
 		if n := d.slots.position(t); n != sent && n > 0 {
 			sent = n
@@ -187,7 +186,7 @@ func (d *Dispatcher) awaitSlot(ctx context.Context, c *Call) (leave func(), refu
 		case <-ctx.Done():
 			leave()
 			return nil, stopped(ctx)
-		case <-again.C:
+		case <-again:
 		}
 	}
 }

@@ -222,14 +222,13 @@ type unsaved struct {
 
 // SaveReturns journals unsaved returns, at once and periodically until ctx ends.
 func (d *Dispatcher) SaveReturns(ctx context.Context) {
-	tick := time.NewTicker(saveEvery)
-	defer tick.Stop()
+	tick := time.Tick(saveEvery)
 	for {
 		d.saveAll(ctx)
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 	}
 }

@@ -241,11 +241,9 @@ func (r *recorder) look() error {
 	if r.log == nil {
 		return r.tampered
 	}
-	late := time.NewTimer(lookFor)
-	defer late.Stop()
 	select {
 	case r.turn <- struct{}{}:
-	case <-late.C:
+	case <-time.After(lookFor):
 		return ErrBusy
 	}
 	defer func() { <-r.turn }()

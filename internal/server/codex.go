@@ -52,13 +52,12 @@ func (ss *session) runCodex() {
 
 // beat sends pings until gone is closed. It closes the connection if one fails or the token is revoked.
 func (ss *session) beat(gone <-chan struct{}) {
-	ticker := time.NewTicker(ss.srv.opt.Ping)
-	defer ticker.Stop()
+	ticker := time.Tick(ss.srv.opt.Ping)
 	for {
 		select {
 		case <-gone:
 			return
-		case <-ticker.C:
+		case <-ticker:
 		}
 		if ss.dismissed() {
 			ss.conn.Close()

@@ -148,8 +148,7 @@ func (s *Server) hangUp(client, conn string, but *session) {
 	if conn != "" {
 		most = s.opt.Idle // the time that a client has to read
 	}
-	guard := time.NewTimer(most)
-	defer guard.Stop()
+	over := time.After(most)
 	for _, old := range s.earlier(client, conn, but) {
 		if conn != "" {
 			notify(old.hungUp)
@@ -159,7 +158,7 @@ func (s *Server) hangUp(client, conn string, but *session) {
 		case <-old.over:
 		case <-but.hungUp:
 			return
-		case <-guard.C:
+		case <-over:
 			return
 		}
 	}

@@ -79,8 +79,7 @@ func (o Options) start(ctx context.Context) (Daemon, error) {
 }
 
 func (o Options) await(ctx context.Context, p process, log string) (statedir.Daemon, error) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
+	tick := time.Tick(every)
 	for {
 		if d, ok, err := statedir.Running(o.StateDir); ok || err != nil {
 			return d, err
@@ -89,7 +88,7 @@ func (o Options) await(ctx context.Context, p process, log string) (statedir.Dae
 			return statedir.Daemon{}, fmt.Errorf("the daemon ended at once (%s):\n%s", why, tail(log))
 		}
 		select {
-		case <-tick.C:
+		case <-tick:
 		case <-ctx.Done():
 			return statedir.Daemon{}, fmt.Errorf("the daemon cannot be reached yet: %w; what it printed is in %s", context.Cause(ctx), log)
 		}
@@ -134,14 +133,13 @@ func end(ctx context.Context, stateDir string, d statedir.Daemon) error {
 	if err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("cannot end the daemon (process %d): %w", d.PID, err)
 	}
-	tick := time.NewTicker(every)
-	defer tick.Stop()
+	tick := time.Tick(every)
 	for {
 		if still, err := statedir.Served(stateDir); err != nil || !still {
 			return err
 		}
 		select {
-		case <-tick.C:
+		case <-tick:
 		case <-ctx.Done():
 			return fmt.Errorf("the daemon (process %d) has not ended yet: %w", d.PID, context.Cause(ctx))
 		}

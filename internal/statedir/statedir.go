@@ -214,8 +214,7 @@ func Alone(ctx context.Context, dir, name string, do func() error) error {
 		return err
 	}
 	defer f.Close()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
+	tick := time.Tick(10 * time.Millisecond)
 	for {
 		switch locked, err := lockByte(f, offset(name), true); {
 		case err != nil:
@@ -224,7 +223,7 @@ func Alone(ctx context.Context, dir, name string, do func() error) error {
 			return do()
 		}
 		select {
-		case <-tick.C:
+		case <-tick:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -116,8 +116,7 @@ func (e *Exporter) nextBatch(ctx context.Context) (batch []call) {
 		batch = append(batch, c)
 	case <-ctx.Done():
 	}
-	timer := time.NewTimer(batchWait)
-	defer timer.Stop()
+	over := time.After(batchWait)
 	for len(batch) < maxBatch {
 		select {
 		case c := <-e.calls:
@@ -128,7 +127,7 @@ func (e *Exporter) nextBatch(ctx context.Context) (batch []call) {
 		select {
 		case c := <-e.calls:
 			batch = append(batch, c)
-		case <-timer.C:
+		case <-over:
 			return batch
 		case <-ctx.Done():
 			return batch

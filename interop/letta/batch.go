@@ -76,13 +76,12 @@ func (h *follower) perform(ctx context.Context, calls []message.ToolCall) (answe
 	done := make(chan struct{})
 	// Ends with the calls; perform waits.
 	go func() { all.Wait(); close(done) }()
-	look := time.NewTicker(lookAfter)
-	defer look.Stop()
+	look := time.Tick(lookAfter)
 	for {
 		select {
 		case <-done:
 			return answers, doing.Err() == nil
-		case <-look.C:
+		case <-look:
 			if doing.Err() == nil && h.settled(ctx, ids) {
 				unwanted()
 			}

@@ -17,9 +17,7 @@ import (
 const maxText = 32000
 
 func (b *bridge) execute(ctx context.Context, c *connection, f frame) {
-	late := time.NewTimer(b.AnswerAfter)
-	defer late.Stop()
-	o := b.perform(ctx, client.Call{ID: f.CallID, Tool: f.ToolName, Arguments: f.Input}, late.C)
+	o := b.perform(ctx, client.Call{ID: f.CallID, Tool: f.ToolName, Arguments: f.Input}, time.After(b.AnswerAfter))
 	if o.text == "" {
 		o.text = "(no output)"
 	}

@@ -16,13 +16,12 @@ func WithParent(ctx context.Context) context.Context {
 	parent := os.Getppid()
 	// Ends with ctx or with the parent.
 	go func() {
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
+		tick := time.Tick(time.Second)
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-tick.C:
+			case <-tick:
 			}
 			if os.Getppid() != parent {
 				end(ErrParentEnded)

@@ -147,8 +147,7 @@ func lastLine(data []byte) string {
 }
 
 func (c *call) await(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
+	tick := time.Tick(time.Second)
 	begun := time.Now()
 	for {
 		select {
@@ -159,7 +158,7 @@ func (c *call) await(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallTo
 			if r := c.ask(ctx, q, req.Session); r != nil {
 				return r, nil
 			}
-		case <-tick.C:
+		case <-tick:
 			c.progress(ctx, req, time.Since(begun))
 		case <-ctx.Done():
 			c.cancel("the client has cancelled it")

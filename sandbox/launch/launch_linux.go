@@ -231,12 +231,10 @@ func silent(err error) bool {
 }
 
 func closes(c <-chan struct{}, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-c:
 		return true
-	case <-t.C:
+	case <-time.After(d):
 		return false
 	}
 }

@@ -244,15 +244,13 @@ func (p *Process) End() []Member {
 	}
 	p.takeBack()
 	p.order(helper.Order{Kind: helper.OrderEnd})
-	patience := time.NewTimer(endWithin)
-	defer patience.Stop()
 	select {
 	case <-p.gone:
 		if p.returnHelper() {
 			p.warm.close()
 			return p.left.Members
 		}
-	case <-patience.C:
+	case <-time.After(endWithin):
 		p.destroy()
 	}
 	p.control.Close() // a helper that does not end must not block the caller

@@ -124,8 +124,7 @@ func (p piece) recordable(call tools.OtherCall, data []byte, from int64) []byte 
 }
 
 func (p piece) await(ctx context.Context, call tools.OtherCall) (tools.CallStatus, error) {
-	timer := time.NewTimer(p.wait)
-	defer timer.Stop()
+	over := time.After(p.wait)
 	for {
 		changed := call.Changed()
 		s := call.Status()
@@ -134,7 +133,7 @@ func (p piece) await(ctx context.Context, call tools.OtherCall) (tools.CallStatu
 		}
 		select {
 		case <-changed:
-		case <-timer.C:
+		case <-over:
 			return call.Status(), nil
 		case <-ctx.Done():
 			return s, ctx.Err()

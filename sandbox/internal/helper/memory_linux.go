@@ -17,13 +17,12 @@ const usageEvery = 100 * time.Millisecond
 func (h *supervisor) watchUsage() {
 	runtime.LockOSThread() // a thread that existed before the call; see restrictOthers
 	defer runtime.UnlockOSThread()
-	again := time.NewTicker(usageEvery)
-	defer again.Stop()
+	again := time.Tick(usageEvery)
 	for {
 		select {
 		case <-h.over:
 			return
-		case <-again.C:
+		case <-again:
 		}
 		all := Processes()
 		h.noteFull(all, 0)
