@@ -45,10 +45,7 @@ func (w *Watcher) judgeGit(f *directory, name string, mode fs.FileMode) {
 	link := mode&fs.ModeSymlink != 0
 	isFile := mode.IsRegular() || mode.IsDir() || link
 	switch {
-	case f.kind == hooks && f.name != "hooks":
-		w.accuse(f, name, "git would fetch from and push to what it names", true)
-	case f.kind == hooks && !strings.HasSuffix(name, ".sample"):
-		w.accuse(f, name, "git runs it", true)
+	case f.kind == hooks && w.judgeHook(f, name):
 	case f.kind == gitInfo && name == "attributes" && w.filtersAlien(f):
 		w.accuse(f, name, "git runs filters that it names", true)
 	case f.isGit() && w.judgeSetup(f, name, link):
@@ -57,6 +54,19 @@ func (w *Watcher) judgeGit(f *directory, name string, mode fs.FileMode) {
 	case (f.kind != plain || f.bare) && !isFile:
 		w.accuse(f, name, "git would wait for it, or be fed by whoever holds its other end: it is a FIFO, socket or device", true)
 	}
+}
+
+// judgeHook checks an entry of hooks, remotes or branches. It reports whether git obeys it.
+func (w *Watcher) judgeHook(f *directory, name string) bool {
+	switch {
+	case slices.Contains(oldRemotes, f.name):
+		w.accuse(f, name, "git would fetch from and push to what it names", true)
+	case strings.HasSuffix(name, ".sample"):
+		return false
+	default:
+		w.accuse(f, name, "git runs it", true)
+	}
+	return true
 }
 
 // judgeSetup checks an entry of a git directory that locates its parts or configures it. It reports whether the entry

@@ -37,26 +37,25 @@ func (k kind) kindBelow(name string) kind {
 	case !k.isGit():
 		return gitData
 	}
-	if k == gitDir && (name == "remotes" || name == "branches") { // a module may have such a name
-		return hooks
-	}
-	switch name {
-	case "hooks":
-		return hooks
-	case "info":
-		return gitInfo
-	case "modules":
-		return modules
-	case "worktrees":
-		return worktrees
-	case "rebase-merge", "rebase-apply", "sequencer":
-		return unfinished
-	}
-	if k == modules && !gitStores(name) {
+	below, known := gitKinds[name]
+	switch {
+	case known:
+		return below
+	case k == modules && !gitStores(name):
 		return modules // a module's name may contain slashes
+	case k == gitDir && slices.Contains(oldRemotes, name): // a module may have such a name
+		return hooks
 	}
 	return gitData
 }
+
+var gitKinds = map[string]kind{
+	"hooks": hooks, "info": gitInfo, "modules": modules, "worktrees": worktrees,
+	"rebase-merge": unfinished, "rebase-apply": unfinished, "sequencer": unfinished,
+}
+
+// oldRemotes are directories with a file for each remote.
+var oldRemotes = []string{"remotes", "branches"}
 
 // gitStores reports whether git keeps only data in a directory with this name.
 func gitStores(name string) bool {
