@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/toold/toold/internal/approval"
@@ -136,16 +137,13 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 
 func (d *Dispatcher) put(ctx context.Context, q question, r approval.Request[message.ApprovalRequest]) (answer approval.Verdict, changed policy.Decision, err error) {
 	waiting, settle := context.WithCancelCause(ctx)
-	judged := make(chan struct{})
+	var judging sync.WaitGroup
 	// Ends when the question is answered or settled.
-	go func() {
-		defer close(judged)
-		changed = d.judgeAgain(waiting, q, settle)
-	}()
+	judging.Go(func() { changed = d.judgeAgain(waiting, q, settle) })
 	r.ID, r.Owner, r.Answered = q.id, q.call.client, d.takeAnswer(q)
 	answer, err = d.opt.Approvals.Ask(waiting, r)
 	settle(nil)
-	<-judged
+	judging.Wait()
 	return answer, changed, err
 }
 

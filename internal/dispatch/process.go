@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -129,24 +130,23 @@ func (d *Dispatcher) prepare(ctx context.Context, c *Call, inv tools.Invocation)
 		return func() {}, func() {}
 	}
 	io := d.confinement(c)
-	done := make(chan struct{})
+	var preparing sync.WaitGroup
 	var panicked any
 	// Ends when the preparation does; drop waits.
-	go func() {
-		defer close(done)
+	preparing.Go(func() {
 		defer func() {
 			if panicked = recover(); panicked != nil {
 				panicked = fmt.Sprintf("%v, at %s", panicked, debug.Stack())
 			}
 		}()
 		p.Prepare(ctx, io)
-	}()
+	})
 	ready = func() {
-		if <-done; panicked != nil {
+		if preparing.Wait(); panicked != nil {
 			panic(panicked)
 		}
 	}
-	return ready, func() { <-done; p.Drop() }
+	return ready, func() { preparing.Wait(); p.Drop() }
 }
 
 func (d *Dispatcher) rescue(c *Call, out *outcome) {

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -29,25 +30,20 @@ func (ss *session) runCodex() {
 		ss.sendClose(code, text, lingerFor)
 		ss.endWriting()
 	}
-	written, gone := make(chan struct{}), make(chan struct{})
+	gone := make(chan struct{})
+	var work sync.WaitGroup
 	// Ends with the connection, or when toold stops and everything is written; then it ends the reader.
-	go func() {
-		defer close(written)
+	work.Go(func() {
 		c.Run(ss.wake)
 		ss.farewell(websocket.CloseGoingAway, "toold is stopping")
 		ss.conn.Close()
-	}()
-	beating := make(chan struct{})
+	})
 	// Ends with the reader.
-	go func() {
-		defer close(beating)
-		ss.beat(gone)
-	}()
+	work.Go(func() { ss.beat(gone) })
 	ss.read()
 	close(gone)
 	c.Close()
-	<-written
-	<-beating
+	work.Wait()
 }
 
 // beat sends pings until gone is closed. It closes the connection if one fails or the token is revoked.

@@ -23,7 +23,7 @@ type call struct {
 type model struct {
 	url    string
 	server *http.Server
-	over   chan struct{}
+	over   sync.WaitGroup
 	calls  []call
 
 	mu       sync.Mutex
@@ -37,19 +37,16 @@ func newModel(calls ...call) (*model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen for a scripted model: %w", err)
 	}
-	m := &model{url: "http://" + l.Addr().String(), calls: calls, seen: make(map[string]string), over: make(chan struct{})}
+	m := &model{url: "http://" + l.Addr().String(), calls: calls, seen: make(map[string]string)}
 	m.server = &http.Server{Handler: m, ReadHeaderTimeout: time.Minute}
 	// Ends with close.
-	go func() {
-		defer close(m.over)
-		_ = m.server.Serve(l)
-	}()
+	m.over.Go(func() { _ = m.server.Serve(l) })
 	return m, nil
 }
 
 func (m *model) close() {
 	_ = m.server.Close()
-	<-m.over
+	m.over.Wait()
 }
 
 func (m *model) results() []string {

@@ -87,10 +87,9 @@ func (s *Server) join(ctx context.Context, c net.Conn) {
 	defer s.endWhenRevoked(ctx, end, c, to)()
 	stop := context.AfterFunc(ctx, func() { c.Close(); out.Close() })
 	defer stop()
-	done := make(chan struct{})
+	var other sync.WaitGroup
 	// Ends when one direction ends, or both are closed.
-	go func() {
-		defer close(done)
+	other.Go(func() {
 		if err := s.forwardFirst(out, c, to); err != nil {
 			reset(c)
 			c.Close()
@@ -98,9 +97,9 @@ func (s *Server) join(ctx context.Context, c net.Conn) {
 			return
 		}
 		forward(out, c)
-	}()
+	})
 	forward(c, out)
-	<-done
+	other.Wait()
 }
 
 // endWhenRevoked resets a connection when its host must no longer be contacted. stop ends that and waits.

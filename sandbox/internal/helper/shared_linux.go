@@ -19,14 +19,11 @@ import (
 // restrictions, and a restricted thread counts for its whole process. So a call could kill a helper whose restricted
 // thread continued to exist, which the sandbox only survives with a PID namespace.
 func onPassingThread(f func()) {
-	done := make(chan struct{})
-	// Ends with f, and its thread too, since it is never unlocked.
-	go func() {
-		defer close(done)
-		runtime.LockOSThread()
+	wait := aside(func() {
+		runtime.LockOSThread() // never unlocked, so the thread ends with its goroutine
 		f()
-	}()
-	<-done
+	})
+	wait()
 }
 
 // ofProcess maps the calls that change a process to the index of the argument with its pid. 0 is the caller.

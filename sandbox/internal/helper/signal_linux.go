@@ -3,6 +3,7 @@ package helper
 import (
 	"os"
 	"os/signal"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -18,13 +19,10 @@ func clean() {
 
 // aside runs do on another thread. wait returns when it has ended.
 func aside(do func()) (wait func()) {
-	done := make(chan struct{})
+	var thread sync.WaitGroup
 	// Ends with do.
-	go func() {
-		defer close(done)
-		do()
-	}()
-	return func() { <-done }
+	thread.Go(do)
+	return thread.Wait
 }
 
 // setSignals makes the helper ignore signals of the call, and gives the shell the default action for all, whatever

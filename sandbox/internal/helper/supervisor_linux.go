@@ -66,14 +66,9 @@ func run() int {
 		if spec.Probe {
 			return 0
 		}
-		ended := make(chan struct{})
-		// Ends with the call, and exits the process unless it runs another one.
-		go func() {
-			defer close(ended)
-			h.obey()
-		}()
+		obeyed := aside(h.obey) // exits the process at the end of the call, unless it runs another one
 		h.reap()
-		<-ended
+		obeyed()
 		h.rest()
 		if spec, handed, files, err = receiveSpec(); err != nil {
 			return 0 // the daemon has no further call for it
