@@ -113,8 +113,8 @@ func (x *decoding) refuse(faults []fault) bool {
 // unknown returns faults for the members that a kind of frame does not have. A type member may repeat the kind.
 func (x *decoding) unknown(kind string, wire reflect.Type) (faults []fault) {
 	var names []string
-	for i := range wire.NumField() {
-		name, _, _ := strings.Cut(wire.Field(i).Tag.Get("json"), ",")
+	for field := range wire.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		names = append(names, name)
 	}
 	for _, m := range x.top {

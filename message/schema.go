@@ -101,7 +101,7 @@ func define(root *jsonschema.Schema, side string, frames []frameType, open func(
 		}
 		refine(s, f.typ)
 		walk(s, open)
-		s.Properties[f.key].Const = jsonschema.Ptr[any](f.value)
+		s.Properties[f.key].Const = new(any(f.value))
 		name := side + "." + f.value
 		root.Defs[name] = s
 		union.AnyOf = append(union.AnyOf, reference(name))
@@ -146,8 +146,7 @@ func refine(s *jsonschema.Schema, t reflect.Type) {
 		}
 		refine(s, t.Elem())
 	case reflect.Struct:
-		for i := range t.NumField() {
-			field := t.Field(i)
+		for field := range t.Fields() {
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			values := field.Tag.Get("enum")
 			switch child := s.Properties[name]; {
@@ -159,9 +158,9 @@ func refine(s *jsonschema.Schema, t reflect.Type) {
 			case field.Tag.Get("wire") != "id":
 				refine(child, field.Type)
 			case child.Items != nil:
-				child.Items.MaxLength = jsonschema.Ptr(MaxID)
+				child.Items.MaxLength = new(MaxID)
 			default:
-				child.MaxLength = jsonschema.Ptr(MaxID)
+				child.MaxLength = new(MaxID)
 			}
 		}
 	}

@@ -176,16 +176,14 @@ func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
 		return console.Exit(console.ExitNotRun, err)
 	}
 	c.answers = true
-	p.answering.Add(1)
 	// Ends with the connection; peer.close waits.
-	go func() {
-		defer p.answering.Done()
+	p.answering.Go(func() {
 		p.person.Approvals(ctx, client.ApprovalEvents{Requested: func(r message.ApprovalRequest) {
 			if r.CallID == c.id && r.AgentID == "" { // other agents may use the same id
 				c.answer(ctx, p, r)
 			}
 		}})
-	}()
+	})
 	return nil
 }
 

@@ -105,18 +105,17 @@ func (s *server) bound(next mcp.MethodHandler) mcp.MethodHandler {
 			return next(ctx, method, req)
 		}
 		ctx, end := context.WithCancel(ctx)
-		watched := make(chan struct{})
+		var watch sync.WaitGroup
 		// Ends with the request.
-		go func() {
-			defer close(watched)
+		watch.Go(func() {
 			defer end()
 			select {
 			case <-ctx.Done():
 			case <-s.over:
 			case <-lost(req):
 			}
-		}()
-		defer func() { end(); <-watched }()
+		})
+		defer func() { end(); watch.Wait() }()
 		return next(ctx, method, req)
 	}
 }
