@@ -12,7 +12,6 @@ import (
 
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/journal"
-	"github.com/toold/toold/sandbox/quarantine"
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/spool"
 )
@@ -145,18 +144,6 @@ func recordedCalls(t *testing.T, dir, person string) {
 	noError(t, err)
 	noError(t, j.Close())
 	removedFile(t, dir)
-}
-
-// removedFile has a copy of a file that a call left in a workspace.
-func removedFile(t *testing.T, dir string) {
-	t.Helper()
-	ws := t.TempDir()
-	noError(t, os.WriteFile(filepath.Join(ws, ".envrc"), []byte("run this\n"), 0o600))
-	at, err := os.Open(ws)
-	noError(t, err)
-	defer at.Close()
-	_, err = quarantine.NewBatch(filepath.Join(dir, "quarantine")).Take(int(at.Fd()), ".envrc", filepath.Join(ws, ".envrc"))
-	noError(t, err)
 }
 
 func noError(t *testing.T, err error) {
