@@ -46,7 +46,7 @@ type Item struct {
 // Errors of Check.
 var (
 	ErrChanged = errors.New("it was changed since it was removed, or the machine crashed before all of it was on the disk")
-	ErrPartial = errors.New("its name has no checksum: toold was killed while it was copied, or it was renamed")
+	ErrPartial = errors.New("its name has no checksum: there was no room for all of it, toold was killed while it was copied, or it was renamed")
 )
 
 // Check returns ErrChanged if the item's files differ from the checksum in its id, or ErrPartial if it has none. It

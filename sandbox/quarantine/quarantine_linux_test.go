@@ -168,20 +168,59 @@ func TestRemovingAnItemFollowsNoLink(t *testing.T) {
 	}
 }
 
+// A part of a file must not pass as the file.
+func TestACopyForWhichThereWasNoRoomIsNotPutBack(t *testing.T) {
+	t.Parallel()
+	store := onTmpfs(t)
+	if store == "" {
+		return
+	}
+	must.Do(t, unix.Mount("none", store, "tmpfs", 0, "size=64k"))
+	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
+	for _, name := range []string{"file", "dir/sub/file"} {
+		put(t, filepath.Join(dir, name))
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), make([]byte, 100_000), 0o600))
+		first, _, _ := strings.Cut(name, "/")
+		at := must.Get(unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0))(t)
+		kept, err := quarantine.NewBatch(store).Take(at, first, filepath.Join(dir, first))
+		unix.Close(at)
+		if !errors.Is(err, unix.ENOSPC) {
+			t.Errorf("%s: no error says that the disk is full: %v", name, err)
+		}
+		items := must.Get(quarantine.Items(store))(t)
+		if len(items) != 1 || items[0].Kept != kept || !errors.Is(items[0].Check(), quarantine.ErrPartial) {
+			t.Fatalf("%s: a part in %s is listed as %v", name, kept, items)
+		}
+		if path, err := quarantine.Restore(store, items[0].ID); err == nil {
+			t.Errorf("a part was put back to %s", path)
+		}
+		must.Do(t, quarantine.Discard(store, items[0].ID))
+	}
+}
+
+// onTmpfs runs a test once more where it may mount a tmpfs on the directory that it gets. Outside, it is "".
+func onTmpfs(t *testing.T) string {
+	t.Helper()
+	if dir := os.Getenv("PLAY_WORKSPACE"); dir != "" {
+		return dir
+	}
+	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
+	if err := exec.CommandContext(t.Context(), "unshare", "-rm", "mount", "-t", "tmpfs", "none", dir).Run(); err != nil {
+		t.Skipf("nothing can be mounted here: %v", err)
+	}
+	c := exec.CommandContext(t.Context(), "unshare", "-rm", os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	c.Env = append(os.Environ(), "PLAY_WORKSPACE="+dir)
+	if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS: "+t.Name()) {
+		t.Errorf("%v: %s", err, out)
+	}
+	return ""
+}
+
 // TestAnItemThatFindsNoRoomStaysWhole puts items back to another file system, which is full at first.
 func TestAnItemThatFindsNoRoomStaysWhole(t *testing.T) {
 	t.Parallel()
-	ws := os.Getenv("PLAY_WORKSPACE")
+	ws := onTmpfs(t)
 	if ws == "" {
-		ws := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
-		if err := exec.CommandContext(t.Context(), "unshare", "-rm", "mount", "-t", "tmpfs", "none", ws).Run(); err != nil {
-			t.Skipf("nothing can be mounted here: %v", err)
-		}
-		c := exec.CommandContext(t.Context(), "unshare", "-rm", os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-		c.Env = append(os.Environ(), "PLAY_WORKSPACE="+ws)
-		if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS: "+t.Name()) {
-			t.Errorf("%v: %s", err, out)
-		}
 		return
 	}
 	must.Do(t, unix.Mount("none", ws, "tmpfs", 0, "size=64k"))

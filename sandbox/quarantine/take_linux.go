@@ -66,18 +66,27 @@ func (b *Batch) keep(dir int, name, from string) (kept string, err error) {
 	if len(k.omitted) > 0 {
 		err = errors.Join(err, os.WriteFile(filepath.Join(cell, notKept), []byte(strings.Join(k.omitted, "\n")+"\n"), 0o600))
 	}
-	has, failed := sum(cell)
-	if failed == nil {
-		whole := filepath.Join(b.quarantine, stamp+has)
-		if failed = os.Rename(cell, whole); failed == nil {
-			cell = whole
-		}
+	if err == nil {
+		cell, err = nameBySum(cell, stamp)
 	}
 	kept = filepath.Join(cell, taken)
 	if _, missing := os.Lstat(kept); missing != nil {
 		kept = filepath.Join(cell, notKept)
 	}
-	return kept, errors.Join(err, failed)
+	return kept, err
+}
+
+// nameBySum gives a complete item its name, and returns its directory.
+func nameBySum(cell, stamp string) (string, error) {
+	has, err := sum(cell)
+	if err != nil {
+		return cell, err
+	}
+	whole := filepath.Join(filepath.Dir(cell), stamp+has)
+	if err = os.Rename(cell, whole); err != nil {
+		return cell, err
+	}
+	return whole, nil
 }
 
 type entry struct {
