@@ -39,12 +39,14 @@ func (p *Policy) raised(v verdict) verdict {
 }
 
 // excuses reports whether a rule does not apply in a sandbox, which protects the machine and masks files: a built-in
-// denial that matches only unknown words or a suspected write, or an ask rule for files of which only the end of the
-// name is known.
+// denial that matches only unknown words or a suspected write, an ask rule for files of which only the end of the name
+// is known, or all but a file's deny rules for texts that a program may run.
 func (p *Policy) excuses(m match, e Effect) bool {
 	switch {
 	case !p.confinement.bounds() || p.defaults.Confined != Allow:
 		return false
+	case e.Kind == Exec && e.Code:
+		return m.file == "" || m.Action != Deny
 	case m.file != "" || m.Action != Deny:
 		return e.Kind == Write && m.Action == Ask && !m.whole
 	case e.Kind == Exec:

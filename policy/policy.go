@@ -110,7 +110,7 @@ type Effect struct {
 	Possible bool `json:"possible,omitempty"`
 
 	Why    string `json:"why,omitempty"`    // Opaque: what is unknown
-	Code   bool   `json:"code,omitempty"`   // Opaque: code passed to a named program
+	Code   bool   `json:"code,omitempty"`   // Opaque: code passed to a named program; Exec: a written text that one may run
 	Kept   bool   `json:"kept,omitempty"`   // Exec: what it removes or overwrites can be restored
 	Absent bool   `json:"absent,omitempty"` // Exec: the program does not exist
 	Follow bool   `json:"follow,omitempty"` // Exec: the commands that it runs are separate effects

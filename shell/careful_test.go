@@ -103,6 +103,28 @@ func TestWhatIsOnlyReadIsNotAskedAsAWrite(t *testing.T) {
 	}
 }
 
+// A test or a program that mentions a command is written and run without a question, where the sandbox holds what it
+// does; a rule that denies the command is kept.
+func TestWhatAFileMentionsIsNotAskedInASandbox(t *testing.T) {
+	t.Parallel()
+	f := careful()
+	f.Commands = append(f.Commands, policy.Rule{ID: "outgoing", Action: policy.Ask, Classes: []string{"outgoing"}}, policy.Rule{ID: "publish", Action: policy.Deny, Run: []string{"npm publish **"}})
+	in, out := confined(t, f)
+	for _, write := range []string{"cat > x.go <<'E'\nfmt.Println(\"run git push\")\nE\n", "cat > x_test.go <<'E'\nif said != \"rm -rf x\" {}\nE\n", "cat > x_test.go <<'E'\n// sudo rm -rf /\nE\n", "echo 'run: git push' > x.yml\n"} {
+		for _, run := range []string{"go build ./...", "go test ./...", "pytest", "npx tsc", "make"} {
+			if d := in(write + run); d.Action != policy.Allow {
+				t.Errorf("%s%s: %v by %s", write, run, d.Action, d.Rule)
+			}
+			if d := out(write + run); d.Rule == "" || d.Action == policy.Allow {
+				t.Errorf("without a sandbox: %s%s: %v by %s", write, run, d.Action, d.Rule)
+			}
+			if d := in("echo 'npm publish' > x.yml\n" + run); d.Rule != "publish" {
+				t.Errorf("a rule denies what is written for %s: %v by %s", run, d.Action, d.Rule)
+			}
+		}
+	}
+}
+
 func compiled(t *testing.T, f policy.File) func(script string) policy.Decision {
 	t.Helper()
 	decide, _ := confined(t, f)

@@ -66,7 +66,7 @@ func (w *walker) fed(c *programs.Command, s *state, source string) {
 func (w *walker) runsSaved(c *programs.Command, s *state, source string) {
 	may := c.Covers == programs.CoversNone && c.Name != "git"
 	if may && s.disk.code && w.saved != "" {
-		w.add(policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: "<"}, {Text: w.saved}}, Possible: true, Source: source})
+		w.add(policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: "<"}, {Text: w.saved}}, Possible: true, Code: true, Source: source})
 		w.saved = "" // once is enough
 	}
 }
