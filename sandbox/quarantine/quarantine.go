@@ -9,6 +9,7 @@ package quarantine
 
 import (
 	"cmp"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
 	"errors"
@@ -46,7 +47,7 @@ type Item struct {
 // Errors of Check.
 var (
 	ErrChanged = errors.New("it was changed since it was removed, or the machine crashed before all of it was on the disk")
-	ErrPartial = errors.New("its name has no checksum: there was no room for all of it, toold was killed while it was copied, or it was renamed")
+	ErrPartial = errors.New("its name has no checksum: there was no room for all of it, toold was killed while it was copied or removed, or it was renamed")
 )
 
 // Check returns ErrChanged if the item's files differ from the checksum in its id, or ErrPartial if it has none. It
@@ -155,6 +156,10 @@ func Discard(quarantine, id string) error {
 	i, ok := item(quarantine, id)
 	if !ok {
 		return fmt.Errorf("the quarantine has no item %q", id)
+	}
+	partial := i.At.Format(cellLayout) + "-" + rand.Text()[:6] // while files are removed
+	if os.Rename(filepath.Join(quarantine, i.ID), filepath.Join(quarantine, partial)) == nil {
+		i.ID = partial
 	}
 	if err := removeItem(quarantine, i.ID); err != nil {
 		return fmt.Errorf("cannot remove %s from the quarantine: %w", id, err)

@@ -198,6 +198,27 @@ func TestACopyForWhichThereWasNoRoomIsNotPutBack(t *testing.T) {
 	}
 }
 
+// What is left of a copy that a person removes is not taken for one that somebody changed.
+func TestARemovalThatDoesNotEndLeavesNoChangedCopy(t *testing.T) {
+	t.Parallel()
+	dir := onTmpfs(t)
+	if dir == "" {
+		return
+	}
+	must.Do(t, unix.Mount("none", dir, "tmpfs", 0, ""))
+	store := filepath.Join(dir, "quarantine")
+	put(t, dir+"/ws/a/sub/file")
+	kept := take(t, store, dir+"/ws/a", dir+"/ws/a")
+	must.Do(t, unix.Mount("none", kept+"/sub", "tmpfs", 0, "")) // cannot be removed
+	if err := quarantine.Discard(store, filepath.Base(filepath.Dir(kept))); err == nil {
+		t.Fatal("a mount point was removed")
+	}
+	items := must.Get(quarantine.Items(store))(t)
+	if len(items) != 1 || !errors.Is(items[0].Check(), quarantine.ErrPartial) {
+		t.Errorf("left are %v", items)
+	}
+}
+
 // onTmpfs runs a test once more where it may mount a tmpfs on the directory that it gets. Outside, it is "".
 func onTmpfs(t *testing.T) string {
 	t.Helper()
