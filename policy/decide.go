@@ -12,6 +12,7 @@ func (p *Policy) Decide(effects []Effect) Decision {
 	if len(effects) == 0 {
 		return p.explain(Effect{Why: "the call names no effects"}, verdict{action: Deny, id: "defaults.unanalysable"})
 	}
+	effects = p.withHosts(effects)
 	var worst verdict
 	var cause *Effect
 	for i := range effects {

@@ -34,7 +34,7 @@ type Change struct {
 // in several ways, there may be other obstacles after the changes.
 func (p *Policy) Obstacles(effects []Effect) []Obstacle {
 	var all []Obstacle
-	for _, e := range effects {
+	for _, e := range p.withHosts(effects) {
 		if p.judge(&e).action != Allow {
 			all = append(all, p.obstacles(e)...)
 		}
