@@ -8,7 +8,8 @@ import (
 // MayContact returns hosts that words of the command may name, although nothing is known of these words: ping a.test,
 // docker pull a.test/x, openssl s_client -connect a.test:443.
 func (c *Command) MayContact(argv []Word) (out []string) {
-	if c.Covers != CoversNone || c.Name == "git" {
+	texts := c.Name == "git" && !slices.ContainsFunc(c.Sub, func(sub string) bool { return IsField(gitRemotes, sub) })
+	if c.Covers != CoversNone || texts {
 		return nil
 	}
 	var known []string
@@ -33,6 +34,10 @@ func (c *Command) MayContact(argv []Word) (out []string) {
 }
 
 const maxHost = 1 << 10
+
+// gitRemotes are the subcommands of git of which other words than operands may name a host. Of most, words are messages
+// and names.
+const gitRemotes = "archive send-email imap-send svn p4 fetch-pack send-pack http-fetch http-push"
 
 // hostParts returns what may be a host in a word without blanks: a.test in TCP:a.test:80, -ha.test and u@a.test/x.
 func hostParts(w Word) (out []string) {
