@@ -58,6 +58,7 @@ func start(ctx context.Context, c Command) (*Process, error) {
 	}
 	if c.Room > 0 {
 		p.warm = newWarmShell(c)
+		spec.Missing = p.warm.host.Missing()
 	}
 	if err = p.launch(c, spec, handed); err == nil && !spec.Reserve {
 		err = p.hear(ctx)

@@ -267,11 +267,12 @@ func (v *View) areClosed(list []string) bool {
 	})
 }
 
-// present returns the paths of covered that exist. It must be called in the view.
-func (v *View) present() []string {
-	return slices.DeleteFunc(v.covered(), func(path string) bool {
+// present returns the paths that must be covered, except those that the daemon did not find and that do not exist in
+// the view, where it must be called. One that exists for the daemon alone may just be about to get its old name again.
+func (s *Spec) present() []string {
+	return slices.DeleteFunc(s.covered(), func(path string) bool {
 		_, err := attributesOf(path)
-		return errors.Is(err, unix.ENOENT)
+		return errors.Is(err, unix.ENOENT) && slices.Contains(s.Missing, path)
 	})
 }
 

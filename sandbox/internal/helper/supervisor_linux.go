@@ -129,7 +129,7 @@ type supervisor struct {
 	shell   int
 	input   inputFiles     // set by start
 	warm    *warmShell     // used by obey once the shell has its script
-	present []string       // covered paths that existed when the warm shell waited; the daemon sees which others appear
+	present []string       // covered paths to look at before the warm shell runs a script; the daemon sees which others appear
 	alone   chan struct{}  // closed when the call has no processes
 	over    chan struct{}  // closed to end tasks
 	tasks   sync.WaitGroup // goroutines that watch the call

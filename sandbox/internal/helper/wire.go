@@ -43,6 +43,8 @@ type Spec struct {
 	Argv  []string // Argv[0] is an absolute path
 	Env   []string
 	Room  uint64 // >0: Argv lacks the script, of at most this many bytes; OrderSetScript sets it, OrderGo runs it
+
+	Missing []string // with Room: what did not exist when the daemon looked, which sees what of it appears
 }
 
 // View determines the files that a call sees.

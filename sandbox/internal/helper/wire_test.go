@@ -20,7 +20,7 @@ func fullSpec() Spec {
 			Sockets: []string{"/run/s"}, Caches: []Cache{{"/c", ""}, {"/d e", "/own"}},
 		},
 		Fixed: []Root{{"/work space/.git", true, "8:2"}, {"/work space/.git/config", false, "8:3"}}, Outside: []string{"net:[4026531840]"},
-		Room: 5, User: 17, Group: 18, Processes: 2, OpenFiles: 3, FileBytes: 4, MemoryBytes: 1 << 63,
+		Room: 5, Missing: []string{"/a=b"}, User: 17, Group: 18, Processes: 2, OpenFiles: 3, FileBytes: 4, MemoryBytes: 1 << 63,
 		Ports: []uint64{80, 65535}, Handed: 2, Overlays: []Overlay{{"/l", "/u", "/w"}},
 		Dir: "/tmp/x\xff", DirIs: "8:4", Argv: []string{"/bin/bash", "-c", "echo \xfe\n"}, Env: []string{"A=", "B=c\nd=e"},
 	}

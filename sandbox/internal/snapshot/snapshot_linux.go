@@ -41,6 +41,16 @@ func Take(dirs, files []string) *Host {
 	return h
 }
 
+// Missing returns the files that did not exist.
+func (h *Host) Missing() (list []string) {
+	for i, path := range h.files {
+		if h.then[len(h.dirs)+i].errno == unix.ENOENT {
+			list = append(list, path)
+		}
+	}
+	return list
+}
+
 // Same reports whether the host is unchanged.
 func (h *Host) Same() bool { return h.mountsSame() && slices.Equal(h.then, h.now()) }
 
