@@ -146,9 +146,11 @@ func (p *Policy) named(name string) (lists []*commandRules) {
 
 // isAbout reports whether an ask or deny rule names a program.
 func (p *Policy) isAbout(program programs.Program) bool {
-	return slices.ContainsFunc(p.sets, func(s *ruleSet) bool {
-		list := s.byName[program.Name()]
-		return list != nil && len(list.blocks.list) > 0
+	return program.Is(func(name string) bool {
+		return slices.ContainsFunc(p.sets, func(s *ruleSet) bool {
+			list := s.byName[name]
+			return list != nil && len(list.blocks.list) > 0
+		})
 	})
 }
 

@@ -46,6 +46,7 @@ const (
 // may run its words. If followed is set, scripts have their own effects and are not searched.
 func (s *search) run(argv []Word, dirs []string, depth int, followed, whole bool) {
 	c := s.speller.Spell(argv)
+	named := c.AsProgram(argv)
 	s.command(&c, argv, dirs)
 	followed = followed && c.Followed() && c.Opaque == ""
 	for _, run := range c.Runs {
@@ -56,6 +57,9 @@ func (s *search) run(argv []Word, dirs []string, depth int, followed, whole bool
 			s.inner(run.Argv)
 			s.run(run.Argv, nil, depth+1, followed, true)
 		}
+	}
+	if named != nil {
+		s.suffix(named)
 	}
 	if whole {
 		again := s.speller.Spell(argv) // searching them has overwritten the speller's memory

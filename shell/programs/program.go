@@ -27,6 +27,19 @@ func (p Program) Name() string {
 	return baseName(p.name)
 }
 
+// Is reports whether is holds for a name under which rules for its commands are indexed: yarn publish is one of npm.
+func (p Program) Is(is func(name string) bool) bool {
+	if p.spec == nil {
+		return is(p.Name())
+	}
+	for _, sub := range p.spec.subs {
+		if sub.as != nil && is(sub.as[0]) {
+			return true
+		}
+	}
+	return is(p.Name())
+}
+
 // Classed reports whether some command of the program may lose work or send data off this machine.
 func (p Program) Classed() bool { return p.spec != nil && p.spec.classed }
 
