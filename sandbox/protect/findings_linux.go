@@ -241,7 +241,7 @@ func (w *Watcher) remove(n *finding, batch *quarantine.Batch) bool {
 	dir, err := w.openDirectory(n.directory)
 	if err == nil {
 		w.mu.Unlock()
-		n.Kept, err = batch.Take(dir, n.name, n.Path)
+		err = n.take(batch, dir, n.name)
 		unix.Close(dir)
 		w.mu.Lock()
 	}
@@ -253,6 +253,15 @@ func (w *Watcher) remove(n *finding, batch *quarantine.Batch) bool {
 	return true
 }
 
+// take removes it, and sets Kept and Lost.
+func (i *Incident) take(batch *quarantine.Batch, dir int, name string) error {
+	kept, err := batch.Take(dir, name, i.Path)
+	if i.Kept = kept; errors.Is(err, quarantine.ErrNotKept) {
+		i.Lost, err = err, nil
+	}
+	return err
+}
+
 // Remove copies what calls have left to the quarantine, removes it, and returns the outcome.
 func (w *Watcher) Remove(found []Removal) (list []Incident) {
 	batch := quarantine.NewBatch(w.options.Quarantine)
@@ -261,7 +270,7 @@ func (w *Watcher) Remove(found []Removal) (list []Incident) {
 		dir, err := nofollow.Open(filepath.Dir(r.Path), unix.O_PATH|unix.O_DIRECTORY)
 		if err == nil {
 			if r.Still() && !w.options.Report {
-				i.Kept, err = batch.Take(dir, filepath.Base(r.Path), r.Path)
+				err = i.take(batch, dir, filepath.Base(r.Path))
 			}
 			unix.Close(dir)
 		}

@@ -57,6 +57,7 @@ type Incident struct {
 	Why  string // what is wrong with it, as text
 	Kept string // path of the copy in the quarantine; "" = not removed
 	Err  error  // why it could not be removed
+	Lost error  // why the copy of what was removed is not complete
 	// Later means that it will be removed when the calls that may have created it have ended.
 	Later bool
 	// Gone means that it no longer existed when the call had ended.

@@ -44,6 +44,9 @@ type Item struct {
 	Bytes int64     `json:"bytes"`
 }
 
+// ErrNotKept is an error of Take.
+var ErrNotKept = errors.New("cannot keep all of it in the quarantine")
+
 // Errors of Check.
 var (
 	ErrChanged = errors.New("it was changed since it was removed, or the machine crashed before all of it was on the disk")

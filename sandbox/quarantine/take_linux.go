@@ -31,8 +31,8 @@ func NewBatch(quarantine string) *Batch {
 	return &Batch{quarantine: quarantine, bytes: mostBytes, entries: 10_000, items: 200}
 }
 
-// Take removes an entry of an open directory, and returns the path of its copy, or "" if there is none. from is the
-// original path. Nothing is renamed, so that a process that has the file open cannot reach the quarantine.
+// Take removes an entry of an open directory, and returns the path of its copy, or "" if there is none. The error is an
+// ErrNotKept if the entry was removed and its copy is not complete. from is the original path. Nothing is renamed, so that a process that has the file open cannot reach the quarantine.
 func (b *Batch) Take(dir int, name, from string) (kept string, err error) {
 	if mode, err := nofollow.OpenUp(dir); err == nil && mode&0o700 != 0o700 {
 		defer func() { _ = nofollow.Chmod(dir, mode) }()
@@ -43,7 +43,13 @@ func (b *Batch) Take(dir int, name, from string) (kept string, err error) {
 	if b.items--; b.items >= 0 {
 		kept, err = b.keep(dir, name, from)
 	}
-	return kept, errors.Join(err, nofollow.RemoveAll(dir, name))
+	if failed := nofollow.RemoveAll(dir, name); failed != nil {
+		return kept, failed
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrNotKept, err)
+	}
+	return kept, err
 }
 
 // keep creates an item: the copy, the original path, and a list of what was not copied.

@@ -134,6 +134,8 @@ func appeared(i protect.Incident) sandbox.Denial {
 
 func became(i protect.Incident) string {
 	switch {
+	case i.Lost != nil:
+		return fmt.Sprintf("it was removed, but not all of it was copied (%v): tell the user", i.Lost)
 	case i.Err != nil:
 		return fmt.Sprintf("it could not be removed (%v): ask the user to check it", i.Err)
 	case i.Later:
