@@ -43,6 +43,26 @@ func approvalRequest(ctx context.Context, c *Call, inv tools.Invocation, effects
 	}
 }
 
+// maxInOrder is how many effects toold shows to a person.
+const maxInOrder = 50
+
+// askedFirst returns the effects in the order of the script or, if not all will be shown, those that are not allowed
+// first.
+func (q question) askedFirst() []policy.Effect {
+	if len(q.effects) <= maxInOrder {
+		return q.effects
+	}
+	var asked, allowed []policy.Effect
+	for _, e := range q.effects {
+		if one := []policy.Effect{e}; q.rules.policy.Decide(one).Action == policy.Allow {
+			allowed = append(allowed, e)
+		} else {
+			asked = append(asked, e)
+		}
+	}
+	return append(asked, allowed...)
+}
+
 // offline warns that a call needs the network, which its sandbox does not have and approval alone does not add.
 func (c *Call) offline(effects []policy.Effect) []message.EffectLine {
 	held := Confinement(c.workspace.opt.Profile)

@@ -114,7 +114,7 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 	defer c.stepped(StepAsk, time.Now())
 	patience := d.patience(q.rules)
 	expires := c.askedAt().Add(patience)
-	shown := approvalRequest(ctx, c, q.inv, q.effects, said, expires)
+	shown := approvalRequest(ctx, c, q.inv, q.askedFirst(), said, expires)
 	shown.Effects = append(shown.Effects, c.offline(q.effects)...)
 	shown.ID = c.approvalID()
 	q.id, q.offers = shown.ID, d.offers(ctx, q)

@@ -1,11 +1,13 @@
 package dispatch
 
 import (
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 )
@@ -128,4 +130,22 @@ func TestAPersonSeesWhereAPathLeads(t *testing.T) {
 			t.Errorf("asked is %+v, want %s", *asked, want)
 		}
 	}
+}
+
+// A list of effects is cut where it is shown, so that a long script could hide what matters behind what does not.
+func TestWhatNeedsAnAnswerIsShownBeforeWhatDoesNot(t *testing.T) {
+	t.Parallel()
+	tool := &probe{}
+	for n := range 60 {
+		path := fmt.Sprintf("/nowhere/f%d", n)
+		tool.before = append(tool.before, policy.Effect{Kind: policy.Write, Path: path, Canonical: path})
+	}
+	b, h := newBench(t, policy.Ask, tool), newHesitant()
+	defer b.approvals.Join(h)()
+	b.SetPolicy(compiled(t, policy.File{Name: "test", Defaults: policy.Defaults{Read: policy.Ask, Write: policy.Allow, Unanalysable: policy.Ask}}))
+	_, _, r := b.ask(h, "call_1")
+	if text := describe.Question(r.Show, ""); !strings.Contains(text, "read /nowhere/x") {
+		t.Errorf("the person is shown:\n%s", text)
+	}
+	b.resolve(t, r.ID, approval.Verdict{})
 }

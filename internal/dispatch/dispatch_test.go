@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -38,6 +39,7 @@ type probe struct {
 	steps      []string // of its preparation
 	prepare    func()   // what that does
 
+	before   []policy.Effect
 	previews *atomic.Int32 // of those that can be shown; nil: they cannot
 	stuck    chan struct{} // closed when it is shown, which then ends with the call; nil: it is shown at once
 }
@@ -75,7 +77,7 @@ func (p *probe) Location(args json.RawMessage) (paths []string, runs bool) {
 	return []string{a.Cwd}, err == nil
 }
 
-func (p *probe) Effects() []policy.Effect { return []policy.Effect{p.does} }
+func (p *probe) Effects() []policy.Effect { return append(slices.Clone(p.before), p.does) }
 func (p *probe) Text() string             { return "probe the machine" }
 
 func (p *probe) Traits() tools.Traits {
