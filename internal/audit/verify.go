@@ -53,19 +53,19 @@ func (v *Verify) Run(ctx context.Context, load func() (config.Config, error), no
 	}
 	output := func(call journal.Key) (string, error) { return daemon.OutputSum(cfg, call) }
 	r, err := journal.Verify(ctx, cfg.StateDir, checks, output)
-	if err = errors.Join(err, checkQuarantine(cfg.QuarantineDir())); err != nil {
-		return Tampered(err)
+	if err = errors.Join(Tampered(err), checkQuarantine(cfg.QuarantineDir())); err != nil {
+		return err
 	}
 	return v.found("", r)
 }
 
-// checkQuarantine returns ErrTampered if a copy of something removed differs from the checksum in its id.
+// checkQuarantine returns an error if a copy of something removed differs from the checksum in its id.
 func checkQuarantine(dir string) error {
 	items, err := quarantine.Items(dir)
 	for _, i := range items {
 		if bad := i.Check(); bad != nil && !errors.Is(bad, quarantine.ErrPartial) {
-			err = errors.Join(err, fmt.Errorf("%w: the copy %s of what was removed: %w; toold quarantine remove %s goes on without it",
-				journal.ErrTampered, filepath.Dir(i.Kept), bad, i.ID))
+			bad = fmt.Errorf("the copy %s of what was removed: %w; toold quarantine remove %s goes on without it", filepath.Dir(i.Kept), bad, i.ID)
+			err = errors.Join(err, console.Exit(console.ExitTampered, bad))
 		}
 	}
 	return err
