@@ -143,9 +143,10 @@ func TestWhatNeedsAnAnswerIsShownBeforeWhatDoesNot(t *testing.T) {
 	b, h := newBench(t, policy.Ask, tool), newHesitant()
 	defer b.approvals.Join(h)()
 	b.SetPolicy(compiled(t, policy.File{Name: "test", Defaults: policy.Defaults{Read: policy.Ask, Write: policy.Allow, Unanalysable: policy.Ask}}))
-	_, _, r := b.ask(h, "call_1")
+	w, wake, r := b.ask(h, "call_1")
 	if text := describe.Question(r.Show, ""); !strings.Contains(text, "read /nowhere/x") {
 		t.Errorf("the person is shown:\n%s", text)
 	}
 	b.resolve(t, r.ID, approval.Verdict{})
+	final(t, w, wake)
 }
