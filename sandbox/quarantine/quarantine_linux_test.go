@@ -56,7 +56,7 @@ func TestWhatWasTakenAwayCanBePutBack(t *testing.T) {
 	}
 }
 
-// TestACopyThatWasChangedIsFound edits a copy, and what stands beside it, in each way.
+// TestACopyThatWasChangedIsFound edits the files of an item in several ways.
 func TestACopyThatWasChangedIsFound(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(cell string) error{
