@@ -37,6 +37,7 @@ func BaseEnv(o EnvOptions) []string {
 		}
 	}
 	addUser(env)
+	addShell(env)
 	maps.Copy(env, o.Set)
 	maps.DeleteFunc(env, func(name, value string) bool {
 		isValid := name != "" && !strings.ContainsAny(name, "=\x00") && !strings.Contains(value, "\x00")
@@ -85,6 +86,13 @@ func addUser(env map[string]string) {
 		if env[name] == "" {
 			env[name] = u.Username
 		}
+	}
+}
+
+// addShell sets SHELL unless it is set: bash would look up the user for it, which asks the name service twice.
+func addShell(env map[string]string) {
+	if path, err := findShell(); err == nil && env["SHELL"] == "" {
+		env["SHELL"] = path
 	}
 }
 

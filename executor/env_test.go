@@ -16,7 +16,7 @@ func TestOnlyListedVariablesPass(t *testing.T) {
 		From: []string{
 			"PATH=/usr/bin", "HOME=/home/u", "LC_TIME=de_DE.UTF-8", "LANG=fr_FR.UTF-8", "TZ=UTC", "AWS_SECRET_ACCESS_KEY=x",
 			"GOPATH=/go", "GOFLAGS=-v", "NPM_TOKEN=x", "EMPTY=", "broken", "=C:=x", "USER=u", "LOGNAME=u",
-			"NO_COLOR=1", "VISUAL=vi",
+			"NO_COLOR=1", "VISUAL=vi", "SHELL=/bin/zsh",
 		},
 		Pass: []string{"GO*", "EMPTY"},
 		Set:  map[string]string{"CI": "1", "TERM": "dumb", "GOFLAGS": "-x"},
@@ -28,7 +28,7 @@ func TestOnlyListedVariablesPass(t *testing.T) {
 		"GIT_CONFIG_VALUE_0=false", "GIT_CONFIG_VALUE_1=cat", "GIT_CONFIG_VALUE_2=explicit",
 		"GIT_EDITOR=false", "GIT_MERGE_AUTOEDIT=no", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GOFLAGS=-x", "GOPATH=/go",
 		"HOME=/home/u", "LANG=fr_FR.UTF-8", "LC_TIME=de_DE.UTF-8", "LOGNAME=u", "MANPAGER=cat", "NO_COLOR=1", "PAGER=cat",
-		"PATH=/usr/bin", "SSH_ASKPASS_REQUIRE=never", "TERM=dumb", "TMPDIR=/tmp", "TZ=UTC", "USER=u", "VISUAL=false",
+		"PATH=/usr/bin", "SHELL=/bin/zsh", "SSH_ASKPASS_REQUIRE=never", "TERM=dumb", "TMPDIR=/tmp", "TZ=UTC", "USER=u", "VISUAL=false",
 	}
 	must.Match(t, want, got)
 }
@@ -61,6 +61,10 @@ func TestTheUserIsNamedWhereTheDaemonWasNotTold(t *testing.T) {
 	env := executor.BaseEnv(executor.EnvOptions{From: []string{"LOGNAME=other"}})
 	if !slices.Contains(env, "USER="+u.Username) || !slices.Contains(env, "LOGNAME=other") {
 		t.Errorf("got %q", env)
+	}
+	hasShell := func(v string) bool { return strings.HasPrefix(v, "SHELL=/") && strings.HasSuffix(v, "/bash") }
+	if !slices.ContainsFunc(env, hasShell) {
+		t.Errorf("no shell: %q", env)
 	}
 }
 
