@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -85,6 +86,9 @@ func (p *Process) reuseView(spec helper.Spec, handed []*os.File) error {
 }
 
 func (p *Process) instruct(spec helper.Spec, handed []*os.File) (err error) {
+	if p.made != nil && !spec.Kept {
+		spec.Missing = p.missing(spec.Missing)
+	}
 	encoded, err := spec.Encode()
 	if err != nil {
 		return err
@@ -99,6 +103,15 @@ func (p *Process) instruct(spec helper.Spec, handed []*os.File) (err error) {
 		handed = append(handed[:len(handed):len(handed)], p.command.Extra)
 	}
 	return p.sendSpec(encoded, handed)
+}
+
+// missing returns what did not exist when the view's input was recorded and, for a warm shell, when its own was.
+func (p *Process) missing(toWarm []string) []string {
+	list := p.made.was.Missing()
+	if p.warm == nil {
+		return list
+	}
+	return slices.DeleteFunc(list, func(path string) bool { return !slices.Contains(toWarm, path) })
 }
 
 // clone starts the helper, through bwrap if that creates the namespaces.

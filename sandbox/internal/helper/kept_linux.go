@@ -27,6 +27,7 @@ type base struct {
 	changes int      // descriptor of mountinfo; see changed
 	view    *View    // input of baseKept; nil before the first
 	built   bool     // baseKept is complete
+	present []string // of the covered paths of the view; see Spec.present
 	private []string // paths of the mounts in baseRoots
 	hidden  []string // hidden private file systems
 }
@@ -78,7 +79,7 @@ func (b *base) enter(s *Spec, handed []int) error {
 		s.View = *b.view
 	}
 	if !b.changed() && b.built && s.Kept {
-		if err := b.use(s); err != nil || s.isClosed() {
+		if err := b.use(s); err != nil || s.areClosed(b.present) {
 			return err
 		}
 		if err := b.leave(); err != nil {
@@ -88,7 +89,11 @@ func (b *base) enter(s *Spec, handed []int) error {
 	if err := b.build(s, handed); err != nil {
 		return err
 	}
-	return b.use(s)
+	if err := b.use(s); err != nil {
+		return err
+	}
+	b.present = s.present()
+	return nil
 }
 
 // use makes a copy of baseKept the root of this process.
@@ -253,12 +258,10 @@ func hiddenOf(dirs, hide []string) (hidden []string) {
 	return hidden
 }
 
-// isClosed reports whether each existing path that must be covered is a mount point. It must be called in the view. A
-// mount on a file moves when the file is renamed; another hard link under the old name is not covered.
-func (v *View) isClosed() bool { return v.areClosed(v.covered()) }
-
 func (v *View) covered() []string { return slices.Concat(v.Hide, v.Masks, v.Protect) }
 
+// areClosed reports whether each of these paths that exists is a mount point. It must be called in the view. A mount on
+// a file moves when the file is renamed; another hard link under the old name is not covered.
 func (v *View) areClosed(list []string) bool {
 	return !slices.ContainsFunc(list, func(path string) bool {
 		attributes, err := attributesOf(path)

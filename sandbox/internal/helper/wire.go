@@ -44,7 +44,7 @@ type Spec struct {
 	Env   []string
 	Room  uint64 // >0: Argv lacks the script, of at most this many bytes; OrderSetScript sets it, OrderGo runs it
 
-	Missing []string // with Room: what did not exist when the daemon looked, which sees what of it appears
+	Missing []string // with Room or Again: what did not exist when the daemon looked, which sees what of it appears
 }
 
 // View determines the files that a call sees.
