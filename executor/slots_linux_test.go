@@ -134,6 +134,9 @@ END
 	if got, _ := inSlot(t, p, before); strings.Contains(got, "read ") {
 		t.Errorf("got %q", got)
 	}
+	if got := again(t, before, before); strings.Contains(got, "changed ") || strings.Contains(got, "read ") {
+		t.Errorf("as the second call, got %q", got)
+	}
 	c := before
 	c.Script = "ulimit -a; nice; grep -E 'Cpus_allowed:|State' /proc/1/status; head -c 100 /dev/zero >f; stat -c %s f"
 	fresh, _ := run(t, c)

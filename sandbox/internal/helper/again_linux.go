@@ -1,9 +1,7 @@
 package helper
 
 import (
-	"bytes"
 	"errors"
-	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -16,42 +14,49 @@ import (
 // used the network, left something in System V IPC, or changed attributes that the kernel keeps per process or
 // session. (The filter refuses POSIX message queues.)
 
-// traces is the state that a call can change and that outlives it.
+// traces is the state that a call can change and that outlives it, as files in /proc show it.
 type traces struct {
-	loopback  string // counters of lo: a connection may leave state, at least TIME_WAIT
-	autogroup string // nice value of the session (sched(7))
-	oom, core string // oom_score_adj and coredump_filter, which children inherit
+	files  []int    // descriptors
+	before []string // what they contained before the first call
 }
 
-// readTraces returns an error if any of them is unknown.
-func readTraces() (t traces, err error) {
-	for _, f := range []struct {
-		to   *string
-		file string
-	}{{&t.autogroup, "autogroup"}, {&t.oom, "oom_score_adj"}, {&t.core, "coredump_filter"}, {&t.loopback, "net/dev"}} {
-		b, err := os.ReadFile("/proc/self/" + f.file)
-		if err != nil && !errors.Is(err, os.ErrNotExist) { // optional in the kernel
-			return t, err
+const mostTraces = 4 << 10 // bytes of a file
+
+// openTraces returns an error if any of them is unknown.
+func openTraces() (*traces, error) {
+	t := &traces{}
+	for _, name := range []string{
+		"self/autogroup",                             // nice value of the session (sched(7))
+		"self/oom_score_adj", "self/coredump_filter", // children inherit them
+		"self/net/dev",                                                                         // counters of lo: a connection may leave state, at least TIME_WAIT
+		"self/net/unix", "self/net/ip6_flowlabel", "sysvipc/shm", "sysvipc/sem", "sysvipc/msg", // a line for each
+	} {
+		fd, err := unix.Open("/proc/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if errors.Is(err, unix.ENOENT) { // optional in the kernel
+			continue
 		}
-		*f.to = string(b)
+		if err != nil {
+			return nil, err
+		}
+		t.files = append(t.files, fd)
+	}
+	var buf [mostTraces]byte
+	for _, fd := range t.files {
+		n, err := unix.Pread(fd, buf[:], 0)
+		if err != nil {
+			return nil, err
+		}
+		t.before = append(t.before, string(buf[:n]))
 	}
 	return t, nil
 }
 
-// isClean reports whether the call left nothing behind. It must be called in the view of the call, after its
-// processes have ended.
-func (t traces) isClean() bool {
-	now, err := readTraces()
-	if err != nil || now != t {
-		return false
-	}
-	for _, table := range []string{"self/net/unix", "self/net/ip6_flowlabel", "sysvipc/shm", "sysvipc/sem", "sysvipc/msg"} {
-		b, err := os.ReadFile("/proc/" + table)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		const head = 1 // each further line is an entry
-		if err != nil || bytes.Count(b, []byte("\n")) > head {
+// isClean reports whether the call, whose processes have ended, left nothing behind.
+func (t *traces) isClean() bool {
+	var buf [mostTraces]byte
+	for i, fd := range t.files {
+		n, err := unix.Pread(fd, buf[:], 0)
+		if err != nil || n == len(buf) || string(buf[:n]) != t.before[i] {
 			return false
 		}
 	}
@@ -71,6 +76,13 @@ func keepCapabilities() error {
 	return unix.Unmount("/proc", unix.MNT_DETACH)
 }
 
+// restrictLater has the later calls inherit the second filter, if it can.
+func (h *supervisor) restrictLater() {
+	if h.site.last == 0 && restrictAll(h.last) == nil && h.isUntouched() {
+		h.site.last = h.last
+	}
+}
+
 // rest removes what the call created, and reports that the helper is idle. If something of the call may remain, the
 // helper ends.
 func (h *supervisor) rest() {
@@ -81,6 +93,9 @@ func (h *supervisor) rest() {
 	h.site.calls++
 	able := h.site.base != nil && h.site.calls < mostCalls && !h.joined
 	clean := able && h.leaveTerminal() == nil && h.isUntouched()
+	if clean {
+		h.restrictLater()
+	}
 	if !clean || !h.site.traces.isClean() || h.site.base.leave() != nil {
 		syscall.Exit(0)
 	}

@@ -59,7 +59,7 @@ func (t *site) confine(s *Spec, handed []int) (abi int, b *broker, err error) {
 		}
 	}
 	if s.Seccomp {
-		if b, err = restrictCalls(s); err != nil {
+		if b, err = t.restrictCalls(s); err != nil {
 			return 0, nil, stage("seccomp", err)
 		}
 	}

@@ -5,6 +5,7 @@ package helper
 import (
 	"errors"
 	"maps"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/net/bpf"
@@ -107,44 +108,78 @@ func filter(brokered bool) []bpf.Instruction {
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: firstX32, SkipTrue: 1},
 		answer(unix.ENOSYS),
 	}
+	return append(p, search(answers(brokered))...)
+}
+
+// answers maps system calls to what decides about them; all others are allowed.
+func answers(brokered bool) map[uint32][]bpf.Instruction {
+	to := map[uint32][]bpf.Instruction{}
 	for _, nr := range append(refused(), refusedHere()...) {
-		p = append(p, when(nr, answer(unix.EPERM))...)
+		to[nr] = one(answer(unix.EPERM))
 	}
 	for _, nr := range absent() {
-		p = append(p, when(nr, answer(unix.ENOSYS))...)
+		to[nr] = one(answer(unix.ENOSYS))
 	}
 	for _, nr := range []uint32{unix.SYS_CLONE, unix.SYS_UNSHARE} {
-		p = append(p, when(nr, argument(0),
-			bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: newNamespace, SkipTrue: 1}, allow(), answer(unix.EPERM))...)
+		to[nr] = []bpf.Instruction{
+			argument(0), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: newNamespace, SkipTrue: 1}, allow(), answer(unix.EPERM),
+		}
 	}
 	// The filter compares 32 bits of the request, like the kernel: a 64-bit comparison could be bypassed by setting a
 	// higher bit (CVE-2019-10063). TIOCSETD could load any line discipline of the kernel.
-	p = append(p, when(unix.SYS_IOCTL, argument(1),
+	to[unix.SYS_IOCTL] = []bpf.Instruction{
+		argument(1),
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 3},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCLINUX, SkipTrue: 2},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSETD, SkipTrue: 1}, allow(), answer(unix.EPERM))...)
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSETD, SkipTrue: 1},
+		allow(), answer(unix.EPERM),
+	}
 	// A lease blocks others that open the file for writing, even if the file is read-only here; a delegation also
 	// blocks those that rename or remove it.
-	p = append(p, when(unix.SYS_FCNTL, argument(1),
+	to[unix.SYS_FCNTL] = []bpf.Instruction{
+		argument(1),
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.F_SETLEASE, SkipTrue: 2},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: setDelegation, SkipTrue: 1}, allow(), answer(unix.EPERM))...)
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: setDelegation, SkipTrue: 1},
+		allow(), answer(unix.EPERM),
+	}
 	// A setuid or setgid program in the workspace would outlive the call.
 	for nr, mode := range ofMode() {
-		p = append(p, when(nr, withoutSetID(mode)...)...)
+		to[nr] = withoutSetID(mode)
 	}
 	for nr, flags := range opening() {
-		p = append(p, when(nr, append([]bpf.Instruction{
+		to[nr] = append([]bpf.Instruction{
 			argument(flags), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: making, SkipTrue: 1}, allow(),
-		}, withoutSetID(flags+1)...)...)...)
+		}, withoutSetID(flags+1)...)
 	}
-	p = append(p, when(unix.SYS_PERSONALITY, append(one(argument(0)), oneOf(0, 0xffffffff, noRandomAddresses)...)...)...)
-	p = append(p, when(unix.SYS_SOCKET, sockets(brokered)...)...)
+	to[unix.SYS_PERSONALITY] = append(one(argument(0)), oneOf(0, 0xffffffff, noRandomAddresses)...)
+	to[unix.SYS_SOCKET] = sockets(brokered)
 	pairs := when(unix.AF_UNIX, append(one(argument(1)), connected()...)...)
-	p = append(p, when(unix.SYS_SOCKETPAIR, append(append(one(argument(0)), pairs...), answer(unix.EPERM))...)...)
+	to[unix.SYS_SOCKETPAIR] = append(append(one(argument(0)), pairs...), answer(unix.EPERM))
 	if brokered {
-		p = append(p, when(unix.SYS_CONNECT, bpf.RetConstant{Val: returnAsk})...)
+		to[unix.SYS_CONNECT] = one(bpf.RetConstant{Val: returnAsk})
 	}
-	return append(p, allow())
+	return to
+}
+
+// search finds the system call in the accumulator by bisection: the kernel tries a new filter with every number.
+func search(to map[uint32][]bpf.Instruction) []bpf.Instruction {
+	return bisect(to, slices.Sorted(maps.Keys(to)))
+}
+
+func bisect(to map[uint32][]bpf.Instruction, numbers []uint32) []bpf.Instruction {
+	if len(numbers) == 0 {
+		return one(allow())
+	}
+	if len(numbers) == 1 {
+		return append(when(numbers[0], to[numbers[0]]...), allow())
+	}
+	half := len(numbers) / 2
+	below, others := bisect(to, numbers[:half]), bisect(to, numbers[half:])
+	p := []bpf.Instruction{
+		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: numbers[half], SkipTrue: 1},
+		bpf.Jump{Skip: uint32(len(below))},
+	}
+	return append(append(p, below...), others...)
 }
 
 // withoutSetID allows a mode without setID bits.
@@ -206,12 +241,15 @@ func argument(n uint32) bpf.Instruction {
 
 // restrictCalls installs the filter on the calling thread and its children, and starts the broker. If the kernel does
 // not support a broker (before Linux 5.19, or if an outer filter has a listener), the filter refuses local sockets.
-func restrictCalls(s *Spec) (*broker, error) {
+func (t *site) restrictCalls(s *Spec) (*broker, error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return nil, err
 	}
 	if canBroker(s) {
-		fd, err := install(filter(true), unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+		if t.brokered == nil {
+			t.brokered = assemble(filter(true))
+		}
+		fd, err := t.brokered.install(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
 		if err == nil {
 			b := newBroker(s, fd)
 			// Ends with the call.
@@ -222,21 +260,29 @@ func restrictCalls(s *Spec) (*broker, error) {
 			return nil, err
 		}
 	}
-	_, err := install(filter(false), 0)
+	_, err := assemble(filter(false)).install(0)
 	return nil, err
 }
 
-// install installs a filter on the calling thread. With NEW_LISTENER it returns a descriptor.
-func install(filter []bpf.Instruction, flags uintptr) (int, error) {
+// program is a filter for the kernel.
+type program []unix.SockFilter
+
+// assemble returns an empty program, which the kernel refuses, if a jump is too long.
+func assemble(filter []bpf.Instruction) program {
 	raw, err := bpf.Assemble(filter)
 	if err != nil {
-		return -1, err
+		return nil
 	}
-	program := make([]unix.SockFilter, len(raw))
+	p := make(program, len(raw))
 	for i, r := range raw {
-		program[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
+		p[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
 	}
-	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
+	return p
+}
+
+// install installs the filter on the calling thread. With NEW_LISTENER it returns a descriptor.
+func (p program) install(flags uintptr) (int, error) {
+	prog := unix.SockFprog{Len: uint16(len(p)), Filter: unsafe.SliceData(p)}
 	fd, _, e := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog)))
 	if e != 0 {
 		return -1, e

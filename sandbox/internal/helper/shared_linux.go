@@ -56,6 +56,13 @@ func othersFilter(last uint32) []bpf.Instruction {
 	return append(p, allow())
 }
 
+// restrictAll installs the second filter on all threads of a helper, up to last, between two calls: the threads of
+// later calls inherit it. It fails if the thread of the call before has not ended yet, and before Linux 5.7.
+func restrictAll(last uint32) error {
+	_, err := assemble(othersFilter(last)).install(unix.SECCOMP_FILTER_FLAG_TSYNC | unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH)
+	return err
+}
+
 // restrictOthers installs the second filter on the calling thread and its children: they cannot change the machine's
 // processes or the helper's threads. It returns the last thread of the helper.
 func restrictOthers(s *Spec) (last uint32, err error) {
@@ -68,7 +75,7 @@ func restrictOthers(s *Spec) (last uint32, err error) {
 			}
 			last = now
 		}
-		if _, err := install(othersFilter(last), 0); err != nil || !s.apart() {
+		if _, err := assemble(othersFilter(last)).install(0); err != nil || !s.apart() {
 			return last, err
 		}
 	}

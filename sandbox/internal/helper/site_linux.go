@@ -8,11 +8,13 @@ import (
 
 // site is the state that the calls of a helper share.
 type site struct {
-	base    *base  // nil = it runs one call
-	bound   bool   // pids are limited instead of processes
-	threads func() // waits for startThreads
-	calls   int
-	traces  traces // before the first call
+	base     *base  // nil = it runs one call
+	bound    bool   // pids are limited instead of processes
+	threads  func() // waits for startThreads
+	calls    int
+	traces   *traces
+	brokered program // filter of the calls; nil before the first
+	last     uint32  // last thread that restrictAll knew of; 0 = each call installs the second filter
 }
 
 // mostCalls is how many calls a helper runs. Each ends one thread, and all threads are started before the first call
@@ -61,7 +63,7 @@ func (t *site) prepareAgain() (err error) {
 	if err := keepCapabilities(); err != nil {
 		return stage("drop capabilities", err)
 	}
-	if t.traces, err = readTraces(); err != nil {
+	if t.traces, err = openTraces(); err != nil {
 		return stage("read what a call may change", err)
 	}
 	if base, err := newBase(); err == nil { // otherwise it runs one call: an initramfs refuses pivot_root(2)

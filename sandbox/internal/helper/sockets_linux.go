@@ -39,6 +39,6 @@ func socketsFilter(offline bool) []bpf.Instruction {
 
 // restrictSockets installs the third filter on the calling thread and its children.
 func restrictSockets(offline bool) error {
-	_, err := install(socketsFilter(offline), 0)
+	_, err := assemble(socketsFilter(offline)).install(0)
 	return err
 }

@@ -171,7 +171,7 @@ func (h *supervisor) start(extra []uintptr) error {
 	if err := limitNumbers(&h.spec, null); err != nil {
 		return err
 	}
-	if h.spec.Seccomp {
+	if h.last = h.site.last; h.spec.Seccomp && h.last == 0 {
 		if h.last, err = restrictOthers(&h.spec); err != nil { // late: all threads exist by now
 			return stage("seccomp", err)
 		}
