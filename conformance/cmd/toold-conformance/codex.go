@@ -116,10 +116,7 @@ func follow(ctx context.Context, c suite.Command, ws *websocket.Conn, frames <-c
 	r.Exit = -1
 	var out, errs strings.Builder
 	defer func() { r.Stdout, r.Stderr = out.String(), errs.String() }()
-	limit, cancel := ctx, func() {}
-	if c.Timeout > 0 {
-		limit, cancel = context.WithTimeout(ctx, c.Timeout)
-	}
+	limit, cancel := within(ctx, c.Timeout)
 	defer cancel()
 	var settled <-chan time.Time
 	for over := limit.Done(); ; {
@@ -149,9 +146,8 @@ func follow(ctx context.Context, c suite.Command, ws *websocket.Conn, frames <-c
 			return r, nil
 		case <-over:
 			over, settled, r.TimedOut = nil, time.After(5*time.Second), ctx.Err() == nil
-			if err := ws.WriteJSON(map[string]any{"id": 9, "method": "process/terminate", "params": map[string]any{"processId": "p"}}); err != nil {
-				return r, err
-			}
+			// If this fails, frames ends too.
+			_ = ws.WriteJSON(map[string]any{"id": 9, "method": "process/terminate", "params": map[string]any{"processId": "p"}})
 		}
 	}
 }

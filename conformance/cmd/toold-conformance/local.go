@@ -22,10 +22,7 @@ import (
 
 // runProgram runs a program to its end. Its timeout and the end of ctx kill its process group.
 func runProgram(ctx context.Context, c suite.Command, env []string, args ...string) (suite.Result, error) {
-	limit, cancel := ctx, func() {}
-	if c.Timeout > 0 {
-		limit, cancel = context.WithTimeout(ctx, c.Timeout)
-	}
+	limit, cancel := within(ctx, c.Timeout)
 	defer cancel()
 	cmd := exec.CommandContext(limit, args[0], args[1:]...)
 	cmd.Dir, cmd.Env = c.Dir, append(env, c.Env...)
@@ -50,6 +47,14 @@ func runProgram(ctx context.Context, c suite.Command, env []string, args ...stri
 		r.Exit, r.Signal = 128+int(status.Signal()), signalName(status.Signal())
 	}
 	return r, nil
+}
+
+// within returns a context that ends after d, or with ctx if d is 0.
+func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if d == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, d)
 }
 
 // startServer starts a server in a process group of its own and waits until it answers.
