@@ -24,11 +24,13 @@ func (s *sharedMemory) growth(now uint64) uint64 {
 	return now - s.least
 }
 
-// sharedNow returns "Shmem" of /proc/meminfo in bytes (proc_meminfo(5)).
+// sharedNow returns the machine's shared memory in bytes: sharedram of sysinfo(2), which is "Shmem" of /proc/meminfo.
 func sharedNow() uint64 {
-	b, _ := os.ReadFile("/proc/meminfo")
-	_, rest, _ := strings.Cut(string(b), "\nShmem:")
-	return kilobytes(rest)
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return 0
+	}
+	return uint64(info.Sharedram) * uint64(info.Unit)
 }
 
 // patience limits the descriptors and mappings that are read. A process with more could hide memory among them.
