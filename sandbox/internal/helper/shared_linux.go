@@ -81,6 +81,14 @@ func restrictOthers(s *Spec) (last uint32, err error) {
 	}
 }
 
+// threadCount returns the number of threads of this process, and a constant: the links of a directory that has a
+// directory for each.
+func threadCount() (n uint32, err error) {
+	var st unix.Statx_t
+	err = unix.Statx(unix.AT_FDCWD, "/proc/self/task", 0, unix.STATX_NLINK, &st)
+	return st.Nlink, err
+}
+
 // lastThread returns the highest thread id of this process. Those of the call are higher.
 func lastThread() (last uint32, err error) {
 	threads, err := os.ReadDir("/proc/self/task")

@@ -11,6 +11,8 @@ func restrictAll(uint32) error { return unix.ENOSYS }
 
 func restrictOthers(*Spec) (uint32, error) { return 0, unix.ENOSYS }
 
+func threadCount() (uint32, error) { return 0, unix.ENOSYS }
+
 func lastThread() (uint32, error) { return 0, unix.ENOSYS }
 
 func restrictSockets(bool) error { return unix.ENOSYS }

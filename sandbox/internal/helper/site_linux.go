@@ -14,6 +14,7 @@ type site struct {
 	calls    int
 	traces   *traces
 	brokered program // filter of the calls; nil before the first
+	count    uint32  // threadCount of the last look; 0 = none
 	last     uint32  // last thread that restrictAll knew of; 0 = each call installs the second filter
 }
 

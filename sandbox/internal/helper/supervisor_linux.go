@@ -300,10 +300,19 @@ func (h *supervisor) releaseTerminal() {
 }
 
 // isUntouched reports whether the call could change none of the helper's threads: none was created since the filter
-// was installed.
+// was installed. If only the call's own thread has ended since the last look, their number shows it.
 func (h *supervisor) isUntouched() bool {
-	now, err := lastThread()
-	return err == nil && h.spec.Seccomp && now <= h.last
+	if !h.spec.Seccomp {
+		return false
+	}
+	count, err := threadCount()
+	before := h.site.count
+	h.site.count = count
+	if err == nil && count+1 == before {
+		return true
+	}
+	last, err := lastThread()
+	return err == nil && last <= h.last
 }
 
 func (h *supervisor) leaveTerminal() error {
