@@ -171,6 +171,9 @@ func (h *supervisor) start(extra []uintptr) error {
 	if err := limitNumbers(&h.spec, null); err != nil {
 		return err
 	}
+	if h.site.calls == 0 {
+		h.site.count, _ = threadCount() // before last: a thread created in between shows
+	}
 	if h.last = h.site.last; h.spec.Seccomp && h.last == 0 {
 		if h.last, err = restrictOthers(&h.spec); err != nil { // late: all threads exist by now
 			return stage("seccomp", err)
@@ -300,15 +303,12 @@ func (h *supervisor) releaseTerminal() {
 }
 
 // isUntouched reports whether the call could change none of the helper's threads: none was created since the filter
-// was installed. If only the call's own thread has ended since the last look, their number shows it.
+// was installed. If their number shows that each call so far has ended one and created none, it need not look at them.
 func (h *supervisor) isUntouched() bool {
 	if !h.spec.Seccomp {
 		return false
 	}
-	count, err := threadCount()
-	before := h.site.count
-	h.site.count = count
-	if err == nil && count+1 == before {
+	if count, err := threadCount(); err == nil && count+uint32(h.site.calls) == h.site.count {
 		return true
 	}
 	last, err := lastThread()
