@@ -162,6 +162,9 @@ func (d *Dispatcher) liveNamesake(c *Call) string {
 // findNamesake refuses a call if a clashing one is recorded.
 func (d *Dispatcher) findNamesake(c *Call) *refusal {
 	for _, n := range c.namesakes() {
+		if d.opt.Journal.Lacks(c.key.Client, c.key.Agent, n.id) {
+			continue
+		}
 		rec, err := d.opt.Journal.FindAs(context.Background(), c.key.Client, c.key.Agent, n.id)
 		switch {
 		case errors.Is(err, journal.ErrNotFound):

@@ -29,7 +29,13 @@ func TestKnownIdsAreKnownToTheFilter(t *testing.T) {
 			if _, fresh, err := j.Begin(t.Context(), Call{Client: "agent", ID: fmt.Sprint(name, "-", i), Message: []byte(`{}`)}, Decision{}); err != nil || fresh {
 				t.Fatalf("call %s-%d is new: %v, %v", name, i, fresh, err)
 			}
+			if j.Lacks("agent", "", fmt.Sprint(name, "-", i)) {
+				t.Fatalf("call %s-%d is lacking", name, i)
+			}
 		}
+	}
+	if !j.Lacks("agent", "", "never") || before.Lacks("agent", "", "never") {
+		t.Error("an id is known, or not looked up without a filter")
 	}
 	passed := 0
 	for i := range 10_000 {

@@ -23,6 +23,19 @@ func (j *Journal) FindAs(ctx context.Context, client, agent, callID string) (Rec
 	})
 }
 
+// Lacks reports whether no such call was recorded or read by this process so far. It neither reads nor writes the log.
+func (j *Journal) Lacks(client, agent, callID string) bool {
+	w := j.write
+	if w.log == nil {
+		return false
+	}
+	w.known.RLock()
+	defer w.known.RUnlock()
+	id := identity{client, agent, callID}
+	_, recent := w.table.ids[id]
+	return !recent && w.table.filter.lacks(id)
+}
+
 // FindAny returns the latest call of any client with this id, or ErrNotFound.
 func (j *Journal) FindAny(ctx context.Context, callID string) (Record, error) {
 	return j.latest(ctx, cID, j.index.hash.of(callID), func(c *Call) bool { return c.ID == callID })
