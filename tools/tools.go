@@ -66,6 +66,7 @@ type Located interface {
 // Traits determine how an Invocation is run and recorded.
 type Traits struct {
 	Background bool // continues after the return, as a separate call
+	Input      bool // may be sent input while it runs
 	// ReadOnly: the call changes nothing, prints nothing and starts no process. It may run before it is journaled,
 	// provided nothing is sent to the client first.
 	ReadOnly bool

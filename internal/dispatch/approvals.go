@@ -81,6 +81,9 @@ func shownEffects(inv tools.Invocation, effects []policy.Effect, reason string) 
 		}
 		lines = append(lines, message.EffectLine{Kind: e.Kind.String(), Text: text, Source: e.Source})
 	}
+	if inv.Traits().Input {
+		lines = append(lines, message.EffectLine{Kind: "input", Text: "takes input from the agent while it runs"})
+	}
 	if inv.Traits().Background {
 		lines = append(lines, message.EffectLine{Kind: "background", Text: "runs on in the background after its return"})
 	}

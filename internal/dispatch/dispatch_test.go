@@ -34,6 +34,8 @@ type probe struct {
 	does policy.Effect
 
 	background bool
+	input      bool
+	elsewhere  bool
 	reads      bool
 	confined   bool
 	steps      []string // of its preparation
@@ -81,7 +83,7 @@ func (p *probe) Effects() []policy.Effect { return append(slices.Clone(p.before)
 func (p *probe) Text() string             { return "probe the machine" }
 
 func (p *probe) Traits() tools.Traits {
-	return tools.Traits{ReadOnly: p.reads, Background: p.background}
+	return tools.Traits{ReadOnly: p.reads, Background: p.background, Input: p.input, Elsewhere: p.elsewhere}
 }
 
 func (p *probe) Execute(ctx context.Context, io tools.IO) tools.Result {

@@ -14,6 +14,7 @@ import (
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/policy/check"
+	"github.com/toold/toold/tools"
 )
 
 // Values of approval.Verdict.Remember that write no rule.
@@ -70,11 +71,12 @@ func (c *Call) conversation() conversation {
 
 // askedKeys returns the keys of the effects for which the policy asks. ok is false if an approval of them cannot apply
 // to later calls.
-func askedKeys(p *policy.Policy, c *Call, effects []policy.Effect) (keys []string, ok bool) {
-	if p.Decide(effects).Always {
+func askedKeys(q question) (keys []string, ok bool) {
+	p := q.rules.policy
+	if p.Decide(q.effects).Always {
 		return nil, false
 	}
-	for _, e := range effects {
+	for _, e := range q.effects {
 		one := []policy.Effect{e}
 		switch d := p.Decide(one); {
 		case d.Action == policy.Allow:
@@ -82,7 +84,7 @@ func askedKeys(p *policy.Policy, c *Call, effects []policy.Effect) (keys []strin
 		case d.Action != policy.Ask || d.Always:
 			return nil, false
 		}
-		keys = append(keys, keyOfEffect(c, e))
+		keys = append(keys, keyOfEffect(q, e))
 	}
 	return keys, len(keys) > 0
 }
@@ -93,7 +95,8 @@ const input = "<|=(`$\\"
 
 // keyOfEffect returns the same key for effects that are equal in every byte. Effects that do not show all they do, such
 // as writes and opaque ones, get a key that only the same call has.
-func keyOfEffect(c *Call, e policy.Effect) string {
+func keyOfEffect(q question, e policy.Effect) string {
+	c := q.call
 	e.Source = ""
 	text := fmt.Appendf(nil, "%#v", e) // JSON would replace bytes that are not UTF-8
 	unseen := slices.Contains([]policy.Kind{policy.Opaque, policy.Write, policy.Env}, e.Kind)
@@ -103,14 +106,32 @@ func keyOfEffect(c *Call, e policy.Effect) string {
 	if unseen || fed || vague {
 		text = fmt.Appendf(text, " in %s %q", c.hash, c.dir)
 	}
+	if e.Kind == policy.Exec {
+		text = append(text, given(q.inv)...)
+	}
 	if c.elsewhere { // an approval for the sandbox does not apply without it
 		text = append(text, " elsewhere"...)
 	}
 	return c.workspace.opt.Root + "\x00" + string(text)
 }
 
+// given returns what a call gives its programs besides words and environment.
+func given(inv tools.Invocation) string {
+	text := ""
+	if f, ok := inv.(interface{ Fed() string }); ok && f.Fed() != "" {
+		text = fmt.Sprintf(" with %q", f.Fed())
+	}
+	if inv.Traits().Input {
+		text += " with input"
+	}
+	if inv.Traits().Background {
+		text += " in the background"
+	}
+	return text
+}
+
 func (d *Dispatcher) remembered(q question) *message.Decision {
-	keys, ok := askedKeys(q.rules.policy, q.call, q.effects)
+	keys, ok := askedKeys(q)
 	if !ok {
 		return nil
 	}
@@ -136,7 +157,7 @@ func (d *Dispatcher) remember(q question, v approval.Verdict) {
 	if v.Remember != inConversation && !byPolicy || special(v) {
 		return
 	}
-	if keys, ok := askedKeys(q.rules.policy, q.call, q.effects); ok {
+	if keys, ok := askedKeys(q); ok {
 		d.memory.add(q.call.conversation(), keys, earlier{q.id, v.By})
 	}
 }
@@ -178,7 +199,7 @@ func (d *Dispatcher) triedHistory(ctx context.Context, c *Call) *check.History {
 
 func suggestions(q question) []message.Suggestion {
 	list := []message.Suggestion{}
-	if _, ok := askedKeys(q.rules.policy, q.call, q.effects); ok {
+	if _, ok := askedKeys(q); ok {
 		list = append(list, message.Suggestion{Remember: inConversation})
 	}
 	for _, o := range q.offers {
@@ -211,7 +232,7 @@ func (d *Dispatcher) offered(q question, v approval.Verdict) (*check.Offer, erro
 	case special(v):
 		return nil, errors.New("a yes with other arguments or a wider sandbox counts once and makes no rule")
 	case v.Remember == inConversation:
-		if _, ok := askedKeys(q.rules.policy, q.call, q.effects); !ok {
+		if _, ok := askedKeys(q); !ok {
 			return nil, errors.New("a yes to this call counts once: a rule asks every time")
 		}
 		return nil, nil

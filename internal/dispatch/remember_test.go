@@ -2,12 +2,14 @@ package dispatch
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
@@ -109,6 +111,50 @@ func TestAnAnswerForAConversationIsAboutWhatWasShown(t *testing.T) {
 				t.Errorf("asked %d times, want %d", len(*asked), tc.asked)
 			}
 		})
+	}
+}
+
+// fedProbe is a probe that gives its program all of its arguments.
+type fedProbe struct {
+	*probe
+	arguments string
+}
+
+func (f fedProbe) Build(args json.RawMessage) (tools.Invocation, error) {
+	return fedProbe{f.probe, string(args)}, nil
+}
+
+func (f fedProbe) Fed() string { return f.arguments }
+
+func TestAnAnswerForAConversationIsAboutWhatAProgramIsGiven(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, policy.Ask, &probe{})
+	defer b.stop(t)
+	b.workspace.opt.Registry = must.Get(tools.NewRegistry(fedProbe{probe: b.tool}))(t)
+	b.tool.does = policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: "tool"}, {Text: "query"}}}
+	b.SetPolicy(compiled(t, policy.File{Name: "user", Defaults: policy.Defaults{Bash: policy.Ask}}))
+	asked := willing(t, b)
+	for i, step := range []struct {
+		arguments         string
+		input, background bool
+		asked             int
+	}{
+		{`{"sql": "select 1"}`, false, false, 1},
+		{`{"sql": "select 1"}`, false, false, 1},
+		{`{"sql": "drop table users"}`, false, false, 2},
+		{`{"sql": "select 1"}`, true, false, 3},
+		{`{"sql": "select 1"}`, true, false, 3},
+		{`{"sql": "select 1"}`, false, true, 4},
+	} {
+		b.tool.input, b.tool.background = step.input, step.background
+		b.call(t, fmt.Sprintf("call_%d", i), step.arguments)
+		if len(*asked) != step.asked {
+			t.Errorf("step %d: asked %d times, want %d", i, len(*asked), step.asked)
+		}
+	}
+	isInput := func(e message.EffectLine) bool { return e.Kind == "input" }
+	if slices.ContainsFunc((*asked)[1].Effects, isInput) || !slices.ContainsFunc((*asked)[2].Effects, isInput) {
+		t.Errorf("shown are %+v", *asked)
 	}
 }
 

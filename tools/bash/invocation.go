@@ -38,7 +38,9 @@ func (v *invocation) Effects() []policy.Effect { return v.effects }
 // Cwd returns the directory in which the command runs.
 func (v *invocation) Cwd() string { return v.dir }
 
-func (v *invocation) Traits() tools.Traits { return tools.Traits{Background: v.background} }
+func (v *invocation) Traits() tools.Traits {
+	return tools.Traits{Background: v.background, Input: v.stdin}
+}
 
 func (v *invocation) EscalationLimits(b escalation.Limits) escalation.Limits { return b }
 

@@ -3,11 +3,14 @@ package elsewhere
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/toold/toold/internal/display"
@@ -174,11 +177,41 @@ func (v verdict) Traits() tools.Traits { return tools.Traits{ReadOnly: true, Els
 
 func (v verdict) Effects() []policy.Effect { return v.effects }
 
+// Fed returns the arguments besides the words of the Exec effects: all of them or, for a command, those besides it
+// that may change what it does.
+func (v verdict) Fed() string {
+	if v.Other || v.Harmless {
+		return string(v.Input)
+	}
+	rest := v.rest()
+	maps.DeleteFunc(rest, func(name string, value json.RawMessage) bool {
+		_, err := strconv.ParseFloat(string(value), 64) // such as a time limit
+		return err == nil || name == "description" || name == "justification"
+	})
+	return encode(rest)
+}
+
+// rest returns the arguments besides the command, or nil without a command.
+func (v verdict) rest() (rest map[string]json.RawMessage) {
+	if len(v.Command) == 0 || json.Unmarshal(v.Input, &rest) != nil {
+		return nil
+	}
+	maps.DeleteFunc(rest, func(_ string, value json.RawMessage) bool { return bytes.Equal(value, v.Command) })
+	return rest
+}
+
+func encode(rest map[string]json.RawMessage) string {
+	if len(rest) == 0 {
+		return ""
+	}
+	text, _ := json.Marshal(rest) // cannot fail for valid values
+	return string(text)
+}
+
 func (v verdict) Text() string {
-	text := v.shown
-	if text == "" {
-		const most = 2000
-		text = strings.ToValidUTF8(string(v.Input[:min(len(v.Input), most)]), "")
+	text := cmp.Or(v.shown, string(v.Input))
+	if rest := encode(v.rest()); rest != "" {
+		text += "\nwith " + rest
 	}
 	return display.Visible(fmt.Sprintf("%s of %s, outside of toold's sandbox: %s", v.Tool, v.Program, text))
 }

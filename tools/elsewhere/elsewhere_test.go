@@ -2,11 +2,13 @@ package elsewhere_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/bash"
 	"github.com/toold/toold/tools/elsewhere"
 )
 
@@ -29,6 +31,42 @@ func TestAHostIsJudgedInAnySpelling(t *testing.T) {
 		inv := must.Get(tool.Build(args))(t)
 		if d := p.Decide(inv.Effects()); d.Action != want {
 			t.Errorf("%q: %v by %s (%s), want %v", host, d.Action, d.Rule, d.Reason, want)
+		}
+	}
+}
+
+// A person decides on all arguments of a call, not only on those that the rules are about.
+func TestAPersonSeesAllArguments(t *testing.T) {
+	t.Parallel()
+	registry := must.Get(tools.NewRegistry(bash.New(bash.Options{Workspace: t.TempDir()})))(t)
+	tool := elsewhere.New(func() *tools.Registry { return registry })
+	long := strings.Repeat("fine ", 1000)
+	for _, tc := range []struct {
+		arguments map[string]any
+		want      []string
+		fed       string
+	}{
+		{map[string]any{"tool": "mcp__x__send", "other": true, "input": json.RawMessage(`{"text":"` + long + `","to":"far"}`)}, []string{`"to":"far"`}, `{"text":"` + long + `","to":"far"}`},
+		{map[string]any{"tool": "Bash", "command": "true", "input": json.RawMessage(`{"command":"true"}`)}, nil, ""},
+		{
+			map[string]any{"tool": "Bash", "command": "true", "input": json.RawMessage(`{"cmd":"true","description":"d","timeout":1,"shell":"/tmp/x","env":{"A":"b"}}`)},
+			[]string{"true\nwith ", `"shell":"/tmp/x"`, `"env":{"A":"b"}`, `"description":"d"`, `"timeout":1`},
+			`{"env":{"A":"b"},"shell":"/tmp/x"}`,
+		},
+	} {
+		tc.arguments["program"], tc.arguments["cwd"] = "claude", "/"
+		inv := must.Get(tool.Build(must.Get(json.Marshal(tc.arguments))(t)))(t)
+		text := inv.Text()
+		for _, want := range tc.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s is shown without %s", text, want)
+			}
+		}
+		if len(tc.want) == 0 && strings.Contains(text, "with ") {
+			t.Errorf("%s is shown", text)
+		}
+		if fed := inv.(interface{ Fed() string }).Fed(); fed != tc.fed {
+			t.Errorf("fed %s, want %s", fed, tc.fed)
 		}
 	}
 }
