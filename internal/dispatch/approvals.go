@@ -66,7 +66,7 @@ func (q question) askedFirst() []policy.Effect {
 // offline warns that a call needs the network, which its sandbox does not have and approval alone does not add.
 func (c *Call) offline(effects []policy.Effect) []message.EffectLine {
 	held := Confinement(c.workspace.opt.Profile)
-	if !held.Offline || !slices.ContainsFunc(effects, policy.Effect.Leaves) {
+	if c.elsewhere || !held.Offline || !slices.ContainsFunc(effects, policy.Effect.Leaves) {
 		return nil
 	}
 	return []message.EffectLine{{Kind: "sandbox", Text: "reaches nobody: its sandbox has no network (sandbox.network), unless the approval widens it (approval.widen)"}}

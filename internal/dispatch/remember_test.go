@@ -12,6 +12,7 @@ import (
 	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
 )
 
@@ -155,6 +156,25 @@ func TestAnAnswerForAConversationIsAboutWhatAProgramIsGiven(t *testing.T) {
 	isInput := func(e message.EffectLine) bool { return e.Kind == "input" }
 	if slices.ContainsFunc((*asked)[1].Effects, isInput) || !slices.ContainsFunc((*asked)[2].Effects, isInput) {
 		t.Errorf("shown are %+v", *asked)
+	}
+}
+
+// Where another program carries a call out, toold's sandbox does not keep it from the network.
+func TestOnlyACallInTheSandboxIsSaidToReachNobody(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, policy.Ask, &probe{})
+	defer b.stop(t)
+	b.workspace.opt.Profile = sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: "/nowhere"}
+	b.tool.does = policy.Effect{Kind: policy.Net, Host: "x.example"}
+	b.SetPolicy(compiled(t, policy.File{Name: "user", Defaults: policy.Defaults{Net: policy.Ask}}))
+	asked := willing(t, b)
+	for i, elsewhere := range []bool{false, true} {
+		b.tool.elsewhere = elsewhere
+		b.call(t, fmt.Sprintf("call_%d", i), `{}`)
+		isSandbox := func(e message.EffectLine) bool { return e.Kind == "sandbox" }
+		if slices.ContainsFunc((*asked)[i].Effects, isSandbox) == elsewhere {
+			t.Errorf("elsewhere %v: shown are %+v", elsewhere, (*asked)[i].Effects)
+		}
 	}
 }
 
