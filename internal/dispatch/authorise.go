@@ -103,7 +103,7 @@ type question struct {
 }
 
 func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *refusal) {
-	c, said := q.call, q.said
+	c, said, changed := q.call, q.said, q.watch()
 	if refused := d.receive(c); refused != nil {
 		return nil, refused
 	}
@@ -123,16 +123,31 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 	if c.kept {
 		later = errShutdown
 	}
-	answer, changed, err := d.put(ctx, q, approval.Request[message.ApprovalRequest]{
+	answer, now, err := d.put(ctx, q, approval.Request[message.ApprovalRequest]{
 		CallID: c.ID, Expires: expires, Show: shown, Check: d.checkAnswer(q), Asked: c.resumes, Again: c.again != nil, Later: later,
 	})
-	if _, is := errors.AsType[*approval.Settled](err); is {
-		return settled(changed, c.decided(changed))
+	_, isSettled := errors.AsType[*approval.Settled](err)
+	yes := err == nil && answer.Approve
+	path := ""
+	if now.Action == policy.Allow || yes && answer.Arguments == "" { // an edited call is built from what is there now
+		path = changed(answer)
 	}
-	if err == nil && answer.Approve {
+	switch {
+	case path != "":
+		return replaced(said, answer, path)
+	case isSettled:
+		return settled(now, c.decided(now))
+	case yes:
 		return d.approved(q, answer)
 	}
 	return answered(ctx, said, answer, patience, err)
+}
+
+// replaced refuses an allowed call whose files look different than when a person was asked.
+func replaced(said *message.Decision, answer approval.Verdict, path string) (*message.Decision, *refusal) {
+	said.Action, said.Person = policy.Deny.String(), answer.By
+	said.Reason = path + " has changed since a person was asked"
+	return said, &refusal{message.Denied, said.Reason + ", so nothing ran. Send the call again under a new id: they are asked about what is there now"}
 }
 
 func (d *Dispatcher) put(ctx context.Context, q question, r approval.Request[message.ApprovalRequest]) (answer approval.Verdict, changed policy.Decision, err error) {
