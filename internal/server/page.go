@@ -4,6 +4,7 @@ import (
 	"errors"
 	"html/template"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/toold/toold/internal/approval"
@@ -16,11 +17,11 @@ var page = sync.OnceValue(func() *template.Template { return template.Must(templ
 
 const pageText = `<!doctype html>
 <meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>toold</title>
-<style>body{font:16px sans-serif;max-width:60em;margin:2em auto;padding:0 1em}pre{white-space:pre-wrap;overflow-wrap:anywhere}button,input{font:inherit;margin:.3em .3em .3em 0}</style>
+<style>body{font:16px sans-serif;max-width:60em;margin:2em auto;padding:0 1em}pre{white-space:pre-wrap;overflow-wrap:anywhere;margin:0;padding-left:8ch;text-indent:-8ch}button,input{font:inherit;margin:.3em .3em .3em 0}</style>
 <h1>toold</h1>
 {{with .Say}}<p>{{.}}</p>{{end}}
-{{if .Question}}<pre>{{.Question}}</pre>
-<form method="post"><input type="hidden" name="token" value="{{.Token}}">
+{{if .Question}}{{range .Question}}<pre>{{.}}</pre>
+{{end}}<form method="post"><input type="hidden" name="token" value="{{.Token}}">
 <p><label>Reason, for the agent: <input name="reason"></label></p>
 <button name="decision" value="deny">Deny</button>
 <button name="decision" value="once">Allow once</button>
@@ -32,8 +33,9 @@ const pageText = `<!doctype html>
 `
 
 type shown struct {
-	Say, Question, Token string
-	Form, Conversation   bool
+	Say, Token         string
+	Question           []string // lines; what the browser wraps is indented, so that it cannot be mistaken for a line
+	Form, Conversation bool
 }
 
 // PathOfQuestion returns the URL path of an approval request's page.
@@ -97,7 +99,7 @@ const nothingWaits = "No call waits here any more: it was answered, or its time 
 func (s *Server) showQuestion(w http.ResponseWriter, id, secret string) {
 	for _, r := range s.opt.Approvals.Pending() {
 		if r.ID == id {
-			show(w, http.StatusOK, shown{Question: s.opt.Question(r.Show), Token: secret, Conversation: r.Show.Remembers("conversation")})
+			show(w, http.StatusOK, shown{Question: strings.Split(s.opt.Question(r.Show), "\n"), Token: secret, Conversation: r.Show.Remembers("conversation")})
 			return
 		}
 	}
