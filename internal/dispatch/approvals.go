@@ -65,8 +65,7 @@ func (q question) askedFirst() []policy.Effect {
 
 // offline warns that a call needs the network, which its sandbox does not have and approval alone does not add.
 func (c *Call) offline(effects []policy.Effect) []message.EffectLine {
-	held := Confinement(c.workspace.opt.Profile)
-	if c.elsewhere || !held.Offline || !slices.ContainsFunc(effects, policy.Effect.Leaves) {
+	if !c.held().Offline || !slices.ContainsFunc(effects, policy.Effect.Leaves) {
 		return nil
 	}
 	return []message.EffectLine{{Kind: "sandbox", Text: "reaches nobody: its sandbox has no network (sandbox.network), unless the approval widens it (approval.widen)"}}
@@ -126,7 +125,8 @@ func (d *Dispatcher) Explain(client, dir string, asked message.ToolCall, person 
 	if refused != nil {
 		return message.PolicyExplanation{}, message.InvalidArguments.Errorf("%s", refused.text)
 	}
-	j := check.Judge{Policy: c.workspace.rules.Load().policy.Within(Confinement(c.workspace.opt.Profile)), Client: client}
+	c.elsewhere = inv.Traits().Elsewhere
+	j := check.Judge{Policy: c.workspace.rules.Load().policy.Within(c.held()), Client: client}
 	e := j.ExplainEffects(inv.Effects())
 	lines := make([]message.EffectLine, len(e.Effects))
 	for i, one := range e.Effects {

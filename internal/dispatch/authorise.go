@@ -24,11 +24,15 @@ type rules struct {
 
 func (d *Dispatcher) rulesFor(c *Call) *rules {
 	r := c.workspace.rules.Load()
-	held := Confinement(c.workspace.opt.Profile)
+	return &rules{policy: r.policy.For(c.client, c.req.AgentID).Within(c.held()), replaced: r.replaced}
+}
+
+// held returns the confinement that policies consider.
+func (c *Call) held() policy.Confinement {
 	if c.escalation != nil || c.elsewhere {
-		held = policy.Confinement{}
+		return policy.Confinement{}
 	}
-	return &rules{policy: r.policy.For(c.client, c.req.AgentID).Within(held), replaced: r.replaced}
+	return Confinement(c.workspace.opt.Profile)
 }
 
 // Confinement returns the properties of a sandbox that policies use. Callers must treat a call with an escalation as

@@ -10,6 +10,7 @@ import (
 	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
 )
 
 // readsAre is a policy that gives every read the action.
@@ -148,5 +149,30 @@ func TestWhatNeedsAnAnswerIsShownBeforeWhatDoesNot(t *testing.T) {
 		t.Errorf("the person is shown:\n%s", text)
 	}
 	b.resolve(t, r.ID, approval.Verdict{})
+	final(t, w, wake)
+}
+
+// The sandbox of calls does not hold one that another program carries out.
+func TestWhatAnotherProgramCarriesOutIsExplainedAndOfferedAsUnconfined(t *testing.T) {
+	t.Parallel()
+	b, h := newBench(t, policy.Ask, &probe{elsewhere: true}), newHesitant()
+	defer b.approvals.Join(h)()
+	b.workspace.opt.Profile = sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: "/nowhere"}
+	b.workspace.opt.Remember = remembering(func([]policy.Change, string, string) error { return nil })
+	b.tool.does = policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: "make"}, {Text: "all"}}}
+	b.SetPolicy(compiled(t, policy.File{Name: "user", Defaults: policy.Defaults{Bash: policy.Ask, Confined: policy.Allow}}))
+	for elsewhere, action := range map[bool]string{false: "allow", true: "ask"} {
+		b.tool.elsewhere = elsewhere
+		e, refused := b.Explain("agent", "", message.ToolCall{Name: "probe", Arguments: []byte(`{}`)}, true)
+		if refused != nil || e.Action != action {
+			t.Errorf("elsewhere %v: explained as %q, %v", elsewhere, e.Action, refused)
+		}
+	}
+	b.tool.elsewhere = true
+	w, wake, question := b.ask(h, "call_1")
+	if !question.Show.Remembers("command") {
+		t.Errorf("suggested are %+v", question.Show.Suggestions)
+	}
+	b.resolve(t, question.ID, approval.Verdict{})
 	final(t, w, wake)
 }
