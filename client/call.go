@@ -45,9 +45,12 @@ func (c Call) wire() wireCall {
 // Call makes a call and waits for its return, which may be a denial. If there is none, the error is a *message.Error,
 // wraps ErrClosed, or is the cause of ctx. The end of ctx does not stop the call; Cancel does.
 func (c *Client) Call(ctx context.Context, call Call, events Events) (message.ToolReturn, error) {
-	wire := call.wire()
+	wire, agent := call.wire(), call.AgentID
+	if !message.IsID(agent) {
+		agent = "" // the daemon refuses the call, without that
+	}
 	w := c.addWaiter(func(f *frame) bool {
-		mine := f.AgentID == call.AgentID || f.AgentID == "" && f.Type == "error_message"
+		mine := f.AgentID == agent || f.AgentID == "" && f.Type == "error_message"
 		return mine && f.CallID == wire.CallID && f.RequestID == ""
 	})
 	defer c.removeWaiter(w)

@@ -179,6 +179,18 @@ func TestAnErrorInPlaceOfAReturnEndsTheCall(t *testing.T) {
 	}
 }
 
+func TestARefusalOfTheAgentsNameEndsTheCall(t *testing.T) {
+	t.Parallel()
+	c := dial(t, func(d *daemon) {
+		d.receive()
+		d.send(`{"message_type":"tool_return_message","tool_call_id":"c1","status":"error","error_type":"invalid_arguments","result":"agent_id must be text"}`)
+	})
+	r, err := c.Call(t.Context(), Call{ID: "c1", Tool: "bash", AgentID: "a\u202e"}, Events{})
+	if err != nil || r.Status != "error" {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
 // The daemon's error would name no call.
 func TestACallThatTheDaemonCannotReadIsNotSent(t *testing.T) {
 	t.Parallel()
