@@ -13,7 +13,8 @@ import (
 
 // withoutNamespaces says what calls in tier C lack, and what does not restrict them.
 const withoutNamespaces = "a call can read nothing but the workspace, the system's directories and those in sandbox.read, makes no local sockets and no others while the network is off, " +
-	"has no private /tmp (but a directory of its own in TMPDIR) and no tool caches, sees the command lines of other processes, and can change protected names that exist and the modes and times of your files anywhere"
+	"has no private /tmp (but a directory of its own in TMPDIR) and no tool caches, sees the command lines of other processes, opens files in the workspace that rules ask about or deny, such as .env, " +
+	"where a program finds them by itself (grep -r), and can change protected names that exist and the modes and times of your files anywhere"
 
 // chooseC tests whether tier C works after a higher tier has failed.
 func chooseC(ctx context.Context, p sandbox.Profile, lowest sandbox.Tier, failed *sandbox.StageError) (sandbox.Profile, sandbox.Report, error) {

@@ -88,8 +88,13 @@ func tierC(t *testing.T, p sandbox.Profile) sandbox.Profile {
 	if errors.As(err, &failed) && strings.Contains(err.Error(), "landlock") { // none, or one before version 6
 		t.Skip(err)
 	}
-	if err != nil || report.Tier != "C" || !strings.Contains(report.Degraded, "max_user_namespaces") {
+	if err != nil || report.Tier != "C" {
 		t.Fatalf("%+v, %v", report, err)
+	}
+	for _, want := range []string{"max_user_namespaces", "files in the workspace that rules ask about or deny"} {
+		if !strings.Contains(report.Degraded, want) {
+			t.Errorf("%q does not say %q", report.Degraded, want)
+		}
 	}
 	return p
 }
