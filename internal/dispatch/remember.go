@@ -93,6 +93,9 @@ func askedKeys(q question) (keys []string, ok bool) {
 // JSON may write them with a backslash.
 const input = "<|=(`$\\"
 
+// setsVariables reports whether an effect may set variables of the commands after it.
+func setsVariables(e policy.Effect) bool { return e.Kind == policy.Env || e.Kind == policy.Opaque }
+
 // keyOfEffect returns the same key for effects that are equal in every byte. Effects that do not show all they do, such
 // as writes and opaque ones, get a key that only the same call has.
 func keyOfEffect(q question, e policy.Effect) string {
@@ -100,7 +103,7 @@ func keyOfEffect(q question, e policy.Effect) string {
 	e.Source = ""
 	text := fmt.Appendf(nil, "%#v", e) // JSON would replace bytes that are not UTF-8
 	unseen := slices.Contains([]policy.Kind{policy.Opaque, policy.Write, policy.Env}, e.Kind)
-	fed := e.Kind == policy.Exec && bytes.ContainsAny(c.asked.Arguments, input)
+	fed := e.Kind == policy.Exec && (bytes.ContainsAny(c.asked.Arguments, input) || slices.ContainsFunc(q.effects, setsVariables))
 	dynamic := slices.ContainsFunc(e.Argv, func(w policy.Word) bool { return w.Dynamic })
 	vague := e.Unknown || dynamic
 	if unseen || fed || vague {

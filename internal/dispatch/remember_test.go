@@ -115,6 +115,36 @@ func TestAnAnswerForAConversationIsAboutWhatWasShown(t *testing.T) {
 	}
 }
 
+// A script may set a variable without the characters that usually do, or run a file that does.
+func TestAnAnswerForAConversationIsAboutTheVariablesOfACommand(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, policy.Ask, &probe{})
+	defer b.stop(t)
+	b.SetPolicy(compiled(t, policy.File{
+		Name: "user", Defaults: policy.Defaults{Bash: policy.Ask, Unanalysable: policy.Ask, UnknownEnv: policy.Allow},
+	}))
+	asked := willing(t, b)
+	b.tool.does = policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: "git"}, {Text: "push"}}}
+	variable := []policy.Effect{{Kind: policy.Env, Name: "FOO"}}
+	for i, step := range []struct {
+		command string
+		before  []policy.Effect
+		asked   int
+	}{
+		{"git push", nil, 1},
+		{"cd . && git push", nil, 1},
+		{"printf -v FOO x; export FOO; git push", variable, 2},
+		{"printf -v FOO x; export FOO; git push", variable, 2},
+		{"printf -v FOO y; export FOO; git push", variable, 3},
+	} {
+		b.tool.before = step.before
+		b.call(t, fmt.Sprintf("call_%d", i), fmt.Sprintf(`{"command": %q}`, step.command))
+		if len(*asked) != step.asked {
+			t.Errorf("step %d: asked %d times, want %d", i, len(*asked), step.asked)
+		}
+	}
+}
+
 // fedProbe is a probe that gives its program all of its arguments.
 type fedProbe struct {
 	*probe
