@@ -147,11 +147,12 @@ func (w *watcher) isOf(client, agent string) bool {
 	return w.agent == "" || w.agent == agent || w.agent == client
 }
 
-// showRequest shows a question once while it is pending. The caller holds mu.
+// showRequest shows a question once while it is pending, unless it differs. The caller holds mu.
 func (w *watcher) showRequest(r message.ApprovalRequest) {
 	delete(w.unconfirmed, r.ID)
 	number, shown := w.numbers[r.ID]
-	if w.resolvedIDs[r.ID] || w.pending[number].ID != "" {
+	known := w.pending[number]
+	if w.resolvedIDs[r.ID] || known.ID != "" && describe.FormQuestion(known) == describe.FormQuestion(r) {
 		return
 	}
 	if !shown {

@@ -168,3 +168,21 @@ func TestOfALineThatIsRedrawnTheLastStateIsShownBehindItsLabel(t *testing.T) {
 		}
 	}
 }
+
+// A daemon that was started again asks a question again, which may mean something else by then.
+func TestAQuestionThatIsAskedAgainAndDiffersIsShownAgain(t *testing.T) {
+	t.Parallel()
+	out := must.Get(os.Create(filepath.Join(t.TempDir(), "out")))(t)
+	defer out.Close()
+	w := &watcher{
+		Console: Console{Out: out},
+		pending: map[int]message.ApprovalRequest{}, numbers: map[string]int{}, resolvedIDs: map[string]bool{},
+	}
+	for _, path := range []string{"/w/a", "/w/a", "/w/a (which is /w/b)"} {
+		w.showRequest(message.ApprovalRequest{ID: "approval-a", Effects: []message.EffectLine{{Kind: "write", Text: "write " + path}}})
+	}
+	shown, err := os.ReadFile(out.Name())
+	if n := strings.Count(string(shown), "[1] approval-a"); err != nil || n != 2 || !strings.Contains(string(shown), "which is /w/b") {
+		t.Errorf("it was shown %d times (%v), want 2:\n%s", n, err, shown)
+	}
+}
