@@ -73,10 +73,10 @@ func (d *Dispatcher) quietCall(dialect message.Dialect, client, agent string, as
 // returnOf returns the return of a recorded call, journaled or not, or nil.
 func (d *Dispatcher) returnOf(rec journal.Record) *message.ToolReturn {
 	if len(rec.Result) == 0 {
-		ret, saved := d.save(context.Background(), rec.Key)
-		if ret != nil || !saved {
+		if ret, _ := d.save(context.Background(), rec.Key); ret != nil {
 			return ret
 		}
+		// SaveReturns may have journaled it meanwhile.
 		now, err := d.opt.Journal.FindAs(context.Background(), rec.Client, rec.AgentID, rec.ID)
 		if err != nil || len(now.Result) == 0 {
 			return nil

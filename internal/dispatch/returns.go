@@ -282,14 +282,9 @@ func (d *Dispatcher) save(ctx context.Context, k journal.Key) (*message.ToolRetu
 
 // withoutReturn answers a repeated call that has no journaled return.
 func (d *Dispatcher) withoutReturn(c *Call, rec journal.Record) Final {
-	if ret, _ := d.save(context.Background(), rec.Key); ret != nil {
-		again := *ret
-		again.Replayed = true
-		return Final{Return: &again}
-	}
-	// SaveReturns may have journaled it meanwhile.
-	if now, err := d.opt.Journal.FindAs(context.Background(), c.key.Client, c.key.Agent, c.key.ID); err == nil && len(now.Result) > 0 {
-		return d.replay(c, now)
+	if ret := d.returnOf(rec); ret != nil {
+		ret.Replayed = true
+		return Final{Return: ret, Background: d.backgroundOf(c, ret)}
 	}
 	why := "is being run by another toold process on this machine; ask that one"
 	if rec.Daemon == d.opt.Journal.Daemon() {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
@@ -73,6 +74,24 @@ func TestUnsavedReturnsAreRecordedWhenTooldStops(t *testing.T) {
 		if again.Return == nil || again.Return.ID != first.Return.ID || again.Return.Result != "probed" {
 			t.Errorf("%s: got %+v, want a replay of %+v", id, again.Return, first.Return)
 		}
+	}
+}
+
+// Who asked while the return was not recorded yet gets it, by whatever way it is recorded meanwhile.
+func TestAReturnThatIsRecordedMeanwhileIsFound(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, policy.Allow, &probe{})
+	var running journal.Record
+	b.tool.run = func(context.Context, tools.IO) tools.Result {
+		running = must.Get(b.journal.FindAny(t.Context(), "call_1"))(t)
+		return tools.Result{Text: "probed"}
+	}
+	ret := b.call(t, "call_1", `{}`).Return
+	for range 2 {
+		if got := b.returnOf(running); got == nil || got.ID != ret.ID {
+			t.Errorf("got %+v, want %+v", got, ret)
+		}
+		b.keepUnsaved(running.Key, unsaved{})
 	}
 }
 
