@@ -117,15 +117,16 @@ func TestACallWhosePreviewHangsCanBeCancelled(t *testing.T) {
 // The agent may have made a link, and names that. What the analysis only guessed is not shown as certain.
 func TestAPersonSeesWhereAPathLeads(t *testing.T) {
 	t.Parallel()
-	for possible, want := range map[bool]string{
-		false: "write /nowhere/notes (which is /nowhere/src/main.go)",
-		true:  "may write /nowhere/notes (which is /nowhere/src/main.go) (there is no such file now)",
+	for want, does := range map[string]policy.Effect{
+		"write /nowhere/notes (which is /nowhere/src/main.go)":                                 {Kind: policy.Write, Path: "/nowhere/notes"},
+		"may write /nowhere/notes (which is /nowhere/src/main.go) (there is no such file now)": {Kind: policy.Write, Path: "/nowhere/notes", Possible: true},
+		"read /dev/null (which is /nowhere/src/main.go)":                                       {Kind: policy.Read, Path: "/dev/null"},
 	} {
 		b := newBench(t, policy.Ask, &probe{})
 		defer b.stop(t)
 		b.SetPolicy(compiled(t, policy.File{Name: "writes", Paths: []policy.Rule{{ID: "all", Action: policy.Ask, Paths: []string{"/nowhere/**"}}}}))
 		asked := willing(t, b)
-		b.tool.does = policy.Effect{Kind: policy.Write, Path: "/nowhere/notes", Canonical: "/nowhere/src/main.go", Possible: possible}
+		b.tool.does, b.tool.does.Canonical = does, "/nowhere/src/main.go"
 		b.call(t, "call_1", `{}`)
 		if len(*asked) != 1 || len((*asked)[0].Effects) != 1 || (*asked)[0].Effects[0].Text != want {
 			t.Errorf("asked is %+v, want %s", *asked, want)

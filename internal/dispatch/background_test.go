@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -103,6 +105,14 @@ func TestWhatCannotStartIsNoBackgroundCall(t *testing.T) {
 		return tools.Result{IsError: true, Failure: tools.SandboxUnavailable, Text: "no sandbox here"}
 	}})
 	wantError(t, b.call(t, "call_1", `{}`), message.SandboxUnavailable, "no sandbox here")
+	unrecorded := newBench(t, policy.Allow, serving())
+	unrecorded.Observe(func(_ *Call, event any) {
+		if _, begun := event.(message.PolicyDecision); begun {
+			must.Do(t, os.Rename(filepath.Join(unrecorded.dir, "journal", "00000001.log"), filepath.Join(unrecorded.dir, "away")))
+		}
+	})
+	wantError(t, unrecorded.call(t, "call_1", `{}`), message.InternalError, "the background call cannot be journalled, so nothing ran")
+	unrecorded.stop(t)
 }
 
 func TestADeniedBackgroundCallDoesNotRun(t *testing.T) {
@@ -176,7 +186,7 @@ func TestWhoWaitsForTheBeginningOfACallFindsHowItBegan(t *testing.T) {
 		missed := make(chan bool)
 		// Ends with the beginning.
 		go func() {
-			<-c.begun
+			<-liveCall{c}.Changed()
 			began, _ := c.start()
 			missed <- began == nil
 		}()

@@ -298,6 +298,9 @@ func TestARepeatOfARunningCallAttachesToIt(t *testing.T) {
 	w1, wake1 := b.submit("call_1", `{}`)
 	<-begun
 	w2, wake2 := b.submit("call_1", `{}`)
+	if !b.Knows(w1.Call().Key()) || b.Knows(Key{Client: "agent", ID: "call_2"}) {
+		t.Error("it is not the one call that is known")
+	}
 	close(end)
 	f1, f2 := final(t, w1, wake1), final(t, w2, wake2)
 	if w1.Call() != w2.Call() || f1.Return != f2.Return {
@@ -402,6 +405,9 @@ func TestTooManyCallsAreRefused(t *testing.T) {
 		b.submit(id, `{}`)
 	}
 	wantError(t, b.call(t, "m", `{}`), message.TooManyCalls, "8 calls wait already")
+	if c, others := b.Find("agent", "c"), b.Find("other", "c"); len(c) != 1 || c[0].ID != "c" || len(others) != 0 {
+		t.Errorf("c is found as %v and %v", c, others)
+	}
 	close(end)
 	must.Do(t, b.Shutdown(t.Context()))
 }

@@ -37,9 +37,10 @@ func TestInputReachesARunningCallAndIsAcknowledged(t *testing.T) {
 	<-begun
 	taken := make(chan bool, 200)
 	send := func(in tools.Input) *message.Error { return w.Call().Input(in, func(was bool) { taken <- was }) }
-	must.Do(t, send(tools.Input{Data: []byte("y\n")}))
-	if in := <-read; string(in.Data) != "y\n" || !<-taken {
-		t.Errorf("the command read %q", in.Data)
+	much := strings.Repeat("y\n", 1<<20) // what was read counts no more below
+	must.Do(t, send(tools.Input{Data: []byte(much)}))
+	if in := <-read; string(in.Data) != much || !<-taken {
+		t.Errorf("the command read %d bytes", len(in.Data))
 	}
 	must.Do(t, send(tools.Input{EOF: true}))
 	if in := <-read; !in.EOF || !<-taken {
@@ -92,7 +93,9 @@ func TestEventsAreObservedInTheirOrder(t *testing.T) {
 	var steps []Step
 	var tool string
 	b.Observe(func(c *Call, event any) {
-		seen = append(seen, event)
+		if seen = append(seen, event); c.ID != "call_1" {
+			t.Errorf("seen is %+v of %s", event, c.ID)
+		}
 		if _, ok := event.(Final); ok {
 			steps, tool = c.Steps(), c.Tool()
 		}
@@ -100,6 +103,7 @@ func TestEventsAreObservedInTheirOrder(t *testing.T) {
 	b.Observe(func(_ *Call, event any) { again = append(again, event) })
 	w, wake := b.submit("call_1", `{}`)
 	final(t, w, wake)
+	b.call(t, message.BackgroundPrefix+"1", `{}`) // is refused, so it never was a call
 	b.stop(t)
 	if want := w.Call().Events(0); len(want) == 0 || len(seen) < len(want) || len(again) != len(seen) {
 		t.Errorf("seen are %d and %d of %d events", len(seen), len(again), len(want))

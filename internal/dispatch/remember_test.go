@@ -51,6 +51,27 @@ func TestAnAnswerForAConversationIsNotAskedAgain(t *testing.T) {
 	}
 }
 
+func TestAPolicyMayMakeEveryYesCountForItsConversation(t *testing.T) {
+	t.Parallel()
+	for remember, most := range map[string]int{"": 1, "once": 2} {
+		b := newBench(t, policy.Ask, &probe{})
+		b.SetPolicy(compiled(t, policy.File{Name: "user", OncePer: "conversation", Defaults: policy.Defaults{Read: policy.Ask}}))
+		asked := 0
+		t.Cleanup(b.approvals.Join(onAsked(func(r approval.Request[message.ApprovalRequest]) {
+			asked++
+			b.resolve(t, r.ID, approval.Verdict{Approve: true, By: "ada", Remember: remember})
+		})))
+		for _, id := range []string{"call_1", "call_2"} {
+			if ret := b.call(t, id, `{}`).Return; ret.Status != "success" {
+				t.Errorf("%q: %s got %+v", remember, id, ret)
+			}
+		}
+		if b.stop(t); asked != most {
+			t.Errorf("%q: asked %d times, want %d", remember, asked, most)
+		}
+	}
+}
+
 // A yes to a change of a file is about its content, which no effect names.
 func TestAnAnswerForAConversationIsAboutOneContent(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,8 +33,9 @@ func TestACallThatWasCancelledBeforeItCameDoesNotRun(t *testing.T) {
 	if f := b.call(t, "call_2", `{}`); f.Return.Status != "success" {
 		t.Errorf("another call got %+v", f.Return)
 	}
-	if n := b.tool.ran.Load(); n != 1 {
-		t.Errorf("the tool ran %d times", n)
+	b.stop(t)
+	if n, left := b.tool.ran.Load(), b.earlyCancels["agent"]; n != 1 || len(left) != 0 { // they would take the place of others
+		t.Errorf("the tool ran %d times, and the cancels of %q are left", n, left)
 	}
 }
 
@@ -165,6 +167,27 @@ func TestAnEarlyCancelWithoutAnAgentIsThatOfEveryOne(t *testing.T) {
 	}
 }
 
+func TestAnEarlyCancelOfAnItemIsThatOfWhoHasBegunIt(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, policy.Allow, &probe{})
+	part := func(agent, id string) *message.ToolReturn {
+		wake, woken := waker()
+		return final(t, b.Submit(Submission{
+			Client: "agent", Request: &message.Request{Dialect: message.OpenAIShell, Item: "sh_1", Work: "of all", Origin: message.Origin{AgentID: agent}},
+			Call: message.ToolCall{ID: id, Name: "probe", Arguments: json.RawMessage(`{}`)}, Wake: wake,
+		}), woken).Return
+	}
+	part("a1", "sh_1#1")
+	if !b.CancelEarly(t.Context(), "agent", nil, "sh_1") {
+		t.Error("it was not fenced")
+	}
+	for agent, id := range map[string]string{"a1": "sh_1#2", "a2": "sh_1#1"} {
+		if ret := part(agent, id); ret.Cancelled != (agent == "a1") {
+			t.Errorf("%s of %s got %+v", id, agent, ret)
+		}
+	}
+}
+
 func TestFencesAreBounded(t *testing.T) {
 	f := make(earlyCancels)
 	for i := range maxEarlyCancels + 1 {
@@ -179,29 +202,49 @@ func TestFencesAreBounded(t *testing.T) {
 }
 
 func TestAQueuedCallThatIsCancelledNeverStarts(t *testing.T) {
+	t.Parallel()
 	tool, begun, end := holding()
 	b := newBench(t, policy.Allow, tool)
 	for i := range 4 {
 		b.submit(fmt.Sprint(i), `{}`)
 		<-begun
 	}
-	w, wake := b.submit("queued", `{}`)
-	for place := 0; place == 0; {
-		<-wake
+	places := func(w *Watcher) (all []int) {
 		for _, e := range w.Call().Events(0) {
 			if q, ok := e.(message.ToolQueued); ok {
-				place = q.Position
+				all = append(all, q.Position)
 			}
 		}
+		return all
 	}
+	queue := func(id string, place int) (*Watcher, <-chan struct{}) {
+		w, wake := b.submit(id, `{}`)
+		for !slices.Contains(places(w), place) {
+			<-wake
+		}
+		return w, wake
+	}
+	first, gone := queue("first", 1)
+	w, wake := queue("queued", 2)
+	last, moved := queue("last", 3)
 	list, err := b.List(t.Context(), "agent", false)
-	if err != nil || len(list) != 5 || list[4].State != message.CallQueued || list[4].Position != 1 {
+	if err != nil || len(list) != 7 || list[5].State != message.CallQueued || list[5].Position != 2 {
 		t.Errorf("listed are %+v, %v", list, err)
 	}
 	w.Call().Cancel("not needed")
 	wantError(t, final(t, w, wake), message.Cancelled, "not needed")
+	for len(places(last)) < 2 {
+		<-moved
+	}
+	if got, others := places(last), places(first); !slices.Equal(got, []int{3, 2}) || len(others) != 1 {
+		t.Errorf("the call behind it hears of the places %v, that before it of %v", got, others)
+	}
+	for w, wake := range map[*Watcher]<-chan struct{}{first: gone, last: moved} {
+		w.Call().Cancel("")
+		final(t, w, wake)
+	}
 	close(end)
-	must.Do(t, b.Shutdown(t.Context()))
+	b.stop(t)
 	if n := b.tool.ran.Load(); n != 4 {
 		t.Errorf("the tool ran %d times", n)
 	}
