@@ -155,12 +155,20 @@ func (p *Policy) isAbout(program programs.Program) bool {
 }
 
 // mayBeNamed reports whether an ask or deny rule for any program may match a suffix of the words.
-func (p *Policy) mayBeNamed(words []Word) bool {
-	return slices.ContainsFunc(p.sets, func(s *ruleSet) bool {
-		blocks := &s.anyName.blocks
+func (s *search) mayBeNamed(words []Word) bool {
+	last := &words[len(words)-1]
+	if slices.Contains(s.unnamed, last) {
+		return false
+	}
+	mayBe := slices.ContainsFunc(s.policy.sets, func(set *ruleSet) bool {
+		blocks := &set.anyName.blocks
 		mayBe := func(w Word) bool { return w.Dynamic || blocks.by[w.Text] != nil }
 		return len(blocks.any) > 0 || len(blocks.by) > 0 && slices.ContainsFunc(words, mayBe)
 	})
+	if !mayBe && len(words) > 8*scanWindow {
+		s.unnamed = append(s.unnamed, last)
+	}
+	return mayBe
 }
 
 func (l *commandRules) allowing(argv []Word) []*commandPattern {

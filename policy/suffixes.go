@@ -19,6 +19,7 @@ type search struct {
 	left     int            // remaining number of words to try in whole suffixes
 	doubtful bool           // a suffix may be no command: a match of its first word alone does not count
 	speller  programs.Speller
+	unnamed  []*Word // last words of suffixes for which mayBeNamed is false, until the speller overwrites them
 }
 
 // blockingCommands returns the ask and deny rules for this command, one that it starts, or a suffix that may run.
@@ -45,6 +46,7 @@ const (
 // run tries a command and the commands that it starts. If whole is set, it also tries each suffix of a command that
 // may run its words. If followed is set, scripts have their own effects and are not searched.
 func (s *search) run(argv []Word, dirs []string, depth int, followed, whole bool) {
+	s.unnamed = s.unnamed[:0]
 	c := s.speller.Spell(argv)
 	named := c.AsProgram(argv)
 	s.command(&c, argv, dirs)
@@ -90,7 +92,7 @@ func (s *search) suffix(argv []Word) {
 	}
 	program := programs.Find(name)
 	mayBeClassed := s.classes && program.Classed()
-	if !mayBeClassed && !s.policy.isAbout(program) && !s.policy.mayBeNamed(argv) {
+	if !mayBeClassed && !s.policy.isAbout(program) && !s.mayBeNamed(argv) {
 		return
 	}
 	if argv[0].Text != name {
