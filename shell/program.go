@@ -73,8 +73,7 @@ func (w *walker) runsSaved(c *programs.Command, s *state, source string) {
 
 func (w *walker) startShells(args []word, runs []programs.Run, s *state, source string) {
 	for _, run := range runs {
-		here := len(run.Argv) > 0 && run.Language == "" && !run.Elsewhere
-		if here && programs.Parse(run.Argv).Through {
+		if run.Language == "" && !run.Elsewhere && programs.Parse(run.Argv).Through {
 			w.start(args, run, s, source) // what a shell runs is known
 		}
 	}
