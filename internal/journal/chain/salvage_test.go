@@ -43,16 +43,24 @@ func TestALargeSegmentIsSalvaged(t *testing.T) {
 		}
 		text[marks[damaged].Offset+40] ^= 1
 	}
+	must.Do(t, chain.Salvage(s.dir, chain.Mark{Segment: 1, Offset: 1 << 40}, func(r chain.Record) { t.Errorf("behind the end is record %d", r.Number) }))
 }
 
-// What a person accepts the loss of is kept beside the log as it was.
+// What a person accepts the loss of is kept beside the log as it was. What follows stays, unless a record before it is lost.
 func TestADamagedSegmentIsSetAsideUnchanged(t *testing.T) {
 	t.Parallel()
-	s, all := worked(t)
-	s.dir.names[firstSegment].now[all[2].Offset+50] ^= 1
-	before := slices.Clone(s.dir.names[firstSegment].now)
-	last, aside, err := chain.Accept(s.options(nil))
-	if err != nil || last != all[1].Mark || len(aside) == 0 || s.dir.names[aside[0]] == nil || !slices.Equal(s.dir.names[aside[0]].now, before) {
-		t.Errorf("the log ends with record %d, and aside are %q, %v", last.Number, aside, err)
+	for _, behind := range []bool{false, true} {
+		s, all := worked(t)
+		first, want := s.dir.names[firstSegment], all[1].Mark
+		if behind {
+			first.now, want = append(first.now, "not a record"...), s.log.Last()
+		} else {
+			first.now[all[2].Offset+50] ^= 1
+		}
+		before := slices.Clone(first.now)
+		last, aside, err := chain.Accept(s.options(nil))
+		if err != nil || last != want || len(aside) == 0 || s.dir.names[aside[0]] == nil || !slices.Equal(s.dir.names[aside[0]].now, before) {
+			t.Errorf("behind the records %v: the log ends with record %d, and aside are %q, %v", behind, last.Number, aside, err)
+		}
 	}
 }
