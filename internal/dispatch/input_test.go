@@ -49,7 +49,7 @@ func TestInputReachesARunningCallAndIsAcknowledged(t *testing.T) {
 	for _, size := range []int{3 << 20, 2 << 20} { // together more than may wait
 		switch e := send(tools.Input{Data: make([]byte, size)}); {
 		case size == 3<<20 && e != nil:
-			t.Errorf("%d bytes: %v", size, e)
+			t.Fatalf("%d bytes: %v", size, e)
 		case size == 2<<20 && (e == nil || e.Type != message.NotRunning || !strings.Contains(e.Message, "does not read its input")):
 			t.Errorf("%d bytes more: %v", size, e)
 		}
