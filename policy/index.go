@@ -156,8 +156,9 @@ func (p *Policy) isAbout(program programs.Program) bool {
 
 // mayBeNamed reports whether an ask or deny rule for any program may match a suffix of the words.
 func (s *search) mayBeNamed(words []Word) bool {
-	last := &words[len(words)-1]
-	if slices.Contains(s.unnamed, last) {
+	this := tail{&words[len(words)-1], len(words)}
+	within := func(longer tail) bool { return longer.last == this.last && longer.n >= this.n }
+	if slices.ContainsFunc(s.unnamed, within) {
 		return false
 	}
 	mayBe := slices.ContainsFunc(s.policy.sets, func(set *ruleSet) bool {
@@ -166,7 +167,7 @@ func (s *search) mayBeNamed(words []Word) bool {
 		return len(blocks.any) > 0 || len(blocks.by) > 0 && slices.ContainsFunc(words, mayBe)
 	})
 	if !mayBe && len(words) > 8*scanWindow {
-		s.unnamed = append(s.unnamed, last)
+		s.unnamed = append(s.unnamed, this)
 	}
 	return mayBe
 }

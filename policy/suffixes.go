@@ -19,7 +19,13 @@ type search struct {
 	left     int            // remaining number of words to try in whole suffixes
 	doubtful bool           // a suffix may be no command: a match of its first word alone does not count
 	speller  programs.Speller
-	unnamed  []*Word // last words of suffixes for which mayBeNamed is false, until the speller overwrites them
+	unnamed  []tail // suffixes for which mayBeNamed is false, until the speller may overwrite their words
+}
+
+// tail identifies the last words of a slice.
+type tail struct {
+	last *Word
+	n    int
 }
 
 // blockingCommands returns the ask and deny rules for this command, one that it starts, or a suffix that may run.
@@ -46,8 +52,7 @@ const (
 // run tries a command and the commands that it starts. If whole is set, it also tries each suffix of a command that
 // may run its words. If followed is set, scripts have their own effects and are not searched.
 func (s *search) run(argv []Word, dirs []string, depth int, followed, whole bool) {
-	s.unnamed = s.unnamed[:0]
-	c := s.speller.Spell(argv)
+	c := s.spell(argv)
 	named := c.AsProgram(argv)
 	s.command(&c, argv, dirs)
 	followed = followed && c.Followed() && c.Opaque == ""
@@ -64,9 +69,14 @@ func (s *search) run(argv []Word, dirs []string, depth int, followed, whole bool
 		s.suffix(named)
 	}
 	if whole {
-		again := s.speller.Spell(argv) // searching them has overwritten the speller's memory
+		again := s.spell(argv) // searching them has overwritten the speller's memory
 		s.suffixes(again.MayRun(argv))
 	}
+}
+
+func (s *search) spell(argv []Word) programs.Command {
+	s.unnamed = s.unnamed[:0]
+	return s.speller.Spell(argv)
 }
 
 // suffixes tries commands that words may contain.
