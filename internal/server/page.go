@@ -17,7 +17,7 @@ var page = sync.OnceValue(func() *template.Template { return template.Must(templ
 
 const pageText = `<!doctype html>
 <meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>toold</title>
-<style>body{font:16px sans-serif;max-width:60em;margin:2em auto;padding:0 1em}pre{white-space:pre-wrap;overflow-wrap:anywhere;margin:0;padding-left:8ch;text-indent:-8ch}button,input{font:inherit;margin:.3em .3em .3em 0}</style>
+<style>body{font:16px sans-serif;max-width:60em;margin:2em auto;padding:0 1em}pre{white-space:pre-wrap;overflow-wrap:anywhere;margin:0;min-height:1.2em;padding-left:8ch;text-indent:-8ch}button,input{font:inherit;margin:.3em .3em .3em 0}</style>
 <h1>toold</h1>
 {{with .Say}}<p>{{.}}</p>{{end}}
 {{if .Question}}{{range .Question}}<pre>{{.}}</pre>
