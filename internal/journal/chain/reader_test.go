@@ -13,16 +13,22 @@ import (
 type opened struct {
 	Dir
 	files, most atomic.Int64
-	longer      int64 // than it is, a file was when its size was read
+	all         atomic.Int64 // how often a file was opened
+	longer      int64        // than it is, a file was when its size was read
 }
 
-func (d *opened) Open(name string) (File, error) {
-	f, err := d.Dir.Open(name)
-	if err == nil {
+func (d *opened) Open(name string) (File, error) { return d.counted(d.Dir.Open(name)) }
+
+func (d *opened) Create(name string) (File, error) { return d.counted(d.Dir.Create(name)) }
+
+func (d *opened) counted(f File, err error) (File, error) {
+	if d.all.Add(1); err == nil {
 		d.most.Store(max(d.most.Load(), d.files.Add(1)))
 	}
 	return openedFile{f, d}, err
 }
+
+func (d *opened) Same(f File) (int64, bool, error) { return d.Dir.Same(f.(openedFile).File) }
 
 type openedFile struct {
 	File
@@ -42,7 +48,7 @@ func (f openedFile) Size() (int64, error) {
 // segmented is a log of some segments, each of one record.
 func segmented(t *testing.T, n int) (*opened, []Mark) {
 	t.Helper()
-	dir := must.Get(Directory(t.TempDir()))(t)
+	dir := &opened{Dir: must.Get(Directory(t.TempDir()))(t)}
 	l := must.Get(Open(Options{Dir: dir, Notes: dir, Note: "note", SegmentBytes: 1, Seen: func(Record) error { return nil }}))(t)
 	var marks []Mark
 	for range n {
@@ -53,10 +59,13 @@ func segmented(t *testing.T, n int) (*opened, []Mark) {
 		}))
 	}
 	must.Do(t, l.Close())
-	return &opened{Dir: dir}, marks
+	if most, left := dir.most.Load(), dir.files.Load(); most > 10 || left != 0 {
+		t.Errorf("the log had %d files open, and has %d", most, left)
+	}
+	return dir, marks
 }
 
-// However many segments it reads, a Reader has few files open, and none in the end.
+// However many segments it reads, a Reader has few files open, those of few segments until the end, and then none.
 func TestAReaderKeepsFewFilesOpen(t *testing.T) {
 	t.Parallel()
 	dir, marks := segmented(t, 40)
@@ -70,6 +79,14 @@ func TestAReaderKeepsFewFilesOpen(t *testing.T) {
 	}
 	if most := dir.most.Load(); most > 10 {
 		t.Errorf("%d files were open", most)
+	}
+	r.forget()
+	dir.all.Store(0)
+	for i := range 20 {
+		must.Get(r.Record(marks[i%4].Segment, 0))(t)
+	}
+	if all := dir.all.Load(); all != 4 {
+		t.Errorf("of 4 segments files were opened %d times", all)
 	}
 	if r.Close(); dir.files.Load() != 0 {
 		t.Errorf("%d files are open", dir.files.Load())

@@ -217,7 +217,10 @@ func TestALogIsOpenedFromARecordAfterARemoval(t *testing.T) {
 	clear(s.notes.names["head"].now[:100])
 	o := s.options(func(chain.Record) error { return nil })
 	o.From, o.Begins = last, last.Segment
-	if _, err := chain.Open(o); err != nil {
-		t.Error(err)
+	for begins, want := range map[uint32]error{last.Segment: nil, last.Segment - 1: chain.ErrNoMark} {
+		o.Begins = begins
+		if _, err := chain.Open(o); !errors.Is(err, want) {
+			t.Errorf("from segment %d, if it must have %d: %v", last.Segment, begins, err)
+		}
 	}
 }

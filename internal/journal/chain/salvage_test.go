@@ -1,6 +1,7 @@
 package chain_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -49,18 +50,28 @@ func TestALargeSegmentIsSalvaged(t *testing.T) {
 // What a person accepts the loss of is kept beside the log as it was. What follows stays, unless a record before it is lost.
 func TestADamagedSegmentIsSetAsideUnchanged(t *testing.T) {
 	t.Parallel()
-	for _, behind := range []bool{false, true} {
+	for _, where := range []string{"in a record", "in the first record of a segment", "behind the records of a segment", "where segments were removed before"} {
 		s, all := worked(t)
-		first, want := s.dir.names[firstSegment], all[1].Mark
-		if behind {
-			first.now, want = append(first.now, "not a record"...), s.log.Last()
-		} else {
-			first.now[all[2].Offset+50] ^= 1
+		second := slices.IndexFunc(all, func(r chain.Record) bool { return r.Segment == 2 })
+		damaged, want := s.dir.names[firstSegment], all[1].Mark
+		switch where {
+		case "in a record":
+			damaged.now[all[2].Offset+50] ^= 1
+		case "in the first record of a segment":
+			damaged, want = s.dir.names["00000002.log"], all[second-1].Mark
+			damaged.now[50] ^= 1
+		case "where segments were removed before":
+			must.Do(t, s.remove(2))
+			damaged, want = s.dir.names[fmt.Sprintf("%08d.log", s.removed)], chain.Mark{}
+			damaged.now[120] ^= 1
+		default:
+			damaged.now, want = append(damaged.now, "not a record"...), s.log.Last()
 		}
-		before := slices.Clone(first.now)
+		before := slices.Clone(damaged.now)
 		last, aside, err := chain.Accept(s.options(nil))
-		if err != nil || last != want || len(aside) == 0 || s.dir.names[aside[0]] == nil || !slices.Equal(s.dir.names[aside[0]].now, before) {
-			t.Errorf("behind the records %v: the log ends with record %d, and aside are %q, %v", behind, last.Number, aside, err)
+		kept := func(name string) bool { return s.dir.names[name] != nil && slices.Equal(s.dir.names[name].now, before) }
+		if err != nil || last != want || !slices.ContainsFunc(aside, kept) {
+			t.Errorf("%s: the log ends with record %d, and aside are %q, %v", where, last.Number, aside, err)
 		}
 	}
 }
