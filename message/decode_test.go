@@ -46,6 +46,7 @@ func TestFramesThatAttackTheParserAreRefused(t *testing.T) {
 	wantError(t, []byte("{"+strings.Repeat(`"":0,`, 100_000)+`"":0}`), InvalidFrame, "more than 256 members")
 	wantError(t, []byte(`{"message_type":"approval_request_message","tool_calls":[`+strings.Repeat("0,", 100_000)+`0]}`),
 		InvalidFrame, "tool_calls must be there once")
+	wantError(t, []byte(`{"role":"assistant","content":[`+strings.Repeat("0,", 1024)+`0]}`), InvalidFrame, "content")
 	wantError(t, []byte(`{"message_type":"`+strings.Repeat("x", 10_000)+`"}`), InvalidFrame, "message_type must be")
 	wantError(t, []byte(`{"message_type":"approval_request_message","tool_call":{"tool_call_id":"`+strings.Repeat("x", 257)+`"}}`),
 		MissingToolCallID, "256 bytes")

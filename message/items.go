@@ -279,10 +279,7 @@ func localShellAnswer(_ *Request, returns []ToolReturn) any {
 	} else {
 		text.Metadata.ExitCode = 124 // the outcome is a timeout; as timeout(1)
 	}
-	output, err := Encode(text)
-	if err != nil {
-		output = []byte("{}")
-	}
+	output, _ := Encode(text) // texts and numbers can be encoded
 	return localShellOutput{"local_shell_call_output", r.CallID, r.CallID, "completed", string(output)}
 }
 
