@@ -138,7 +138,7 @@ func TestWhatAPipeNamesIsReadByXargs(t *testing.T) {
 	}
 }
 
-// Files and directories that git takes from variables.
+// Files and directories that git takes from variables, and files of a revision.
 func TestRulesReachPathsInVariablesOfGit(t *testing.T) {
 	t.Parallel()
 	decide := judge(t, open())
@@ -147,6 +147,11 @@ func TestRulesReachPathsInVariablesOfGit(t *testing.T) {
 			if d := decide(script); d.Action != policy.Deny {
 				t.Errorf("%s: %v by %s", script, d.Action, d.Rule)
 			}
+		}
+	}
+	for _, script := range []string{"git show HEAD:vault/x", "cd src; git cat-file -p HEAD:vault/x", "cd src; git add ':(top)vault/x'"} {
+		if d := decide(script); d.Action != policy.Deny {
+			t.Errorf("%s: %v by %s", script, d.Action, d.Rule)
 		}
 	}
 	for _, script := range []string{"GIT_TRACE=1 git log", "GIT_INDEX_FILE=/tmp/i git add -A", "GIT_DIR=.git git status"} {
