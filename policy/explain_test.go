@@ -27,6 +27,9 @@ func TestAQuestionNamesTheFlagThatARuleDoesNotCover(t *testing.T) {
 		Rule{ID: "checks", Action: Allow, Run: []string{"go {build,test} **", "npx eslint **"}, PermitFlags: []string{"-o"}},
 		Rule{ID: "wide", Action: Allow, Run: []string{"go **"}, ForbidFlags: []string{"-v"}},
 	)
+	if got := run("go test …").String(); got != "run go test …" {
+		t.Errorf("got %q", got)
+	}
 	for command, want := range map[string]string{
 		"go build -ldflags=-s -o x .":                          `"checks" would, but for -ldflags=-s, which its permit_flags`,
 		"go test -v -coverprofile c.out .":                     `"checks" would, but for -coverprofile, which`,

@@ -85,6 +85,7 @@ func TestTreesReachWhatIsBelow(t *testing.T) {
 		{ID: "ws", Action: Allow, Paths: []string{"${workspace}/**"}, Except: []string{"${workspace}/**/.env"}},
 		{ID: "dotenv", Action: Ask, Paths: []string{"${workspace}/**/.env"}},
 		{ID: "keys", Action: Deny, Paths: []string{"${workspace}/keys/*.pem"}},
+		{ID: "data", Action: Allow, Paths: []string{"/data/**"}, Except: []string{"/data/own/**"}},
 	}})
 	decidesEach(t, p, []decided{
 		{tree(read("/w/src")), Allow},
@@ -97,6 +98,9 @@ func TestTreesReachWhatIsBelow(t *testing.T) {
 		{tree(write("/w/a/.git/hooks")), Deny},
 		{tree(write("/")), Deny},
 		{tree(read("/")), Ask},
+		{tree(read("/data")), Allow},
+		{tree(write("/data")), Ask}, // with what is excepted
+		{tree(write("/data/other")), Allow},
 	})
 }
 
