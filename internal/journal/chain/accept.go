@@ -77,12 +77,20 @@ func (a *accepting) setAside(w *walk, segment uint32) error {
 	return a.rename(segment)
 }
 
+// name returns the new name of a segment, and notes it. A copy may be replaced by the segment itself.
+func (a *accepting) name(segment string) string {
+	name := segment + a.suffix
+	if !slices.Contains(a.names, name) {
+		a.names = append(a.names, name)
+	}
+	return name
+}
+
 func (a *accepting) rename(segment uint32) error {
 	list, err := segmentsLeft(a.dir)
 	for _, n := range slices.Backward(list) {
 		if name := segmentName(n); n >= segment && err == nil {
-			a.names = append(a.names, name+a.suffix)
-			err = a.dir.Rename(name, name+a.suffix)
+			err = a.dir.Rename(name, a.name(name))
 		}
 	}
 	return errors.Join(err, a.dir.Sync())
@@ -104,11 +112,10 @@ func (a *accepting) keep(name string, size int64) error {
 		return err
 	}
 	defer from.Close()
-	to, err := a.dir.Create(name + a.suffix)
+	to, err := a.dir.Create(a.name(name))
 	if err != nil {
 		return err
 	}
-	a.names = append(a.names, name+a.suffix)
 	_, err = io.Copy(io.NewOffsetWriter(to, 0), io.NewSectionReader(from, 0, size))
 	return errors.Join(err, to.Sync(), to.Close())
 }

@@ -70,7 +70,8 @@ func TestADamagedSegmentIsSetAsideUnchanged(t *testing.T) {
 		before := slices.Clone(damaged.now)
 		last, aside, err := chain.Accept(s.options(nil))
 		kept := func(name string) bool { return s.dir.names[name] != nil && slices.Equal(s.dir.names[name].now, before) }
-		if err != nil || last != want || !slices.ContainsFunc(aside, kept) {
+		once := slices.Compact(slices.Sorted(slices.Values(aside)))
+		if err != nil || last != want || !slices.ContainsFunc(aside, kept) || len(once) < len(aside) {
 			t.Errorf("%s: the log ends with record %d, and aside are %q, %v", where, last.Number, aside, err)
 		}
 	}
