@@ -163,12 +163,13 @@ func TestCodeOnStandardInputIsSearched(t *testing.T) {
 		"printf 'os.system(\"git push\")' | timeout 9 python3 -", "node <<'E'\nexec('git push')\nE", "perl <<'E'\nsystem('git push')\nE", "ruby <<< 'system(\"git push\")'", "make -f - <<< $'x:\\n\\tgit push'", "ed a.txt <<< '!git push'", "dc <<< '!git push'",
 		"m4 <<< 'esyscmd(git push)'", "tclsh <<< 'exec git push'", "bash <(echo git push)", ". <(echo git push)", "source <(printf 'git push')", "exec 3<<'E'\ngit push\nE\nbash <&3", "bash /dev/fd/3 3<<< 'git push'", "python3 3<<< 'os.system(\"git push\")' <&3",
 		"cat <(echo git push) | bash", "fish <<< 'git push'", "cat <<'E' | python3\nos.system(\"git push\")\nE", "python3 <(echo 'os.system(\"git push\")')", "python3 /dev/stdin <<< 'os.system(\"git push\")'",
+		"script -c bash <<< 'git push'", "git bisect run bash <<< 'git push'", "git rebase -x bash main <<< 'git push'", "flock x -c 'sh -x' <<< 'git push'", "npm exec -c bash <<< 'git push'", "git submodule foreach bash <<< 'git push'", "ssh host dash <<< 'git push'",
 	} {
 		if d := decide(script); d.Action != policy.Deny {
 			t.Errorf("%s: %v by %s", script, d.Action, d.Rule)
 		}
 	}
-	for _, script := range []string{"git commit -F - <<'E'\ngit push later\nE", "cat <<< 'git push'", "python3 -c 'x' <<< 'git push'", "cat > notes.md <<'E'\ngit push\nE", "diff <(echo git push) a.txt", "grep x <<< 'git push'", "python3 x.py <<< 'git push'"} {
+	for _, script := range []string{"git commit -F - <<'E'\ngit push later\nE", "cat <<< 'git push'", "python3 -c 'x' <<< 'git push'", "cat > notes.md <<'E'\ngit push\nE", "diff <(echo git push) a.txt", "grep x <<< 'git push'", "python3 x.py <<< 'git push'", "grep bash <<< 'git push'", "git log --grep bash <<< 'git push'"} {
 		if d := decide(script); d.Rule == "push" {
 			t.Errorf("%s: %v by %s", script, d.Action, d.Rule)
 		}

@@ -41,7 +41,7 @@ func (w *walker) program(args []word, s *state, source string) {
 	}
 	follow := c.Name != "" && c.Opaque == "" && c.Followed()
 	w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Follow: follow, Source: source})
-	w.fed(&c, s, source)
+	w.fed(&c, argv, s, source)
 	w.runsSaved(&c, s, source)
 	if !follow {
 		w.startShells(args, c.Runs, s, source)
@@ -51,15 +51,18 @@ func (w *walker) program(args []word, s *state, source string) {
 	w.files(&c, args, s, source)
 }
 
-// fed applies ask and deny rules to code on standard input. The input of an unknown program may be code.
-func (w *walker) fed(c *programs.Command, s *state, source string) {
-	if text := s.input + w.otherInput; c.Feeds && text != "" {
-		argv := append(unknownProgram(1), policy.Word{Text: text})
-		if !c.Code {
-			argv[0].Text = "<"
-		}
-		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Possible: true, Source: source})
+// fed applies ask and deny rules to code on standard input. The input of an unknown program may be code, and so may that
+// of one that starts a shell.
+func (w *walker) fed(c *programs.Command, argv []policy.Word, s *state, source string) {
+	text := s.input + w.otherInput
+	if text == "" || !c.Feeds && !c.StartsShell(argv) {
+		return
 	}
+	code := append(unknownProgram(1), policy.Word{Text: text})
+	if !c.Code {
+		code[0].Text = "<"
+	}
+	w.add(policy.Effect{Kind: policy.Exec, Argv: code, Possible: true, Source: source})
 }
 
 // runsSaved applies ask and deny rules to what the script wrote to files: a program that no preset covers may run them.

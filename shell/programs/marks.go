@@ -59,6 +59,16 @@ func (r *reader) started(c *Command, run Run) {
 	}
 }
 
+// StartsShell reports whether the program may run a shell, which may run the program's input.
+func (c *Command) StartsShell(argv []Word) bool {
+	for inner, doubtful := range c.MayRun(argv) {
+		if spec := Find(inner[0].Text).spec; !doubtful && spec != nil && spec.has("shell") {
+			return true
+		}
+	}
+	return false
+}
+
 func holding(marks []mark, c *Command) *mark {
 	for i := range marks {
 		if marks[i].holds(c) {
