@@ -137,15 +137,15 @@ func TestCodexIsToldWhatAPersonChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	decided := make(chan error, 2)
 	go func() {
 		_ = r.approver.Approvals(t.Context(), client.ApprovalEvents{Requested: func(q message.ApprovalRequest) {
 			d := client.Decision{ApprovalID: q.ID, Approve: true, Arguments: edited}
 			if q.ToolCall.ToolCallID == "call_run" {
 				d.Arguments = json.RawMessage(`{"command":"echo by hand"}`)
 			}
-			if _, err := r.approver.Decide(t.Context(), d); err != nil {
-				t.Error(err)
-			}
+			_, err := r.approver.Decide(t.Context(), d)
+			decided <- err
 		}})
 	}()
 	if f := c.answer(run); f.Error != nil {
@@ -160,6 +160,9 @@ func TestCodexIsToldWhatAPersonChanged(t *testing.T) {
 	}
 	if text, err := os.ReadFile(filepath.Join(r.site.workspace, "other")); string(text) != "by hand" {
 		t.Errorf("the file is %q, %v", text, err)
+	}
+	if err := errors.Join(<-decided, <-decided); err != nil {
+		t.Error(err)
 	}
 	r.nothingMade()
 }
