@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"io"
@@ -42,7 +43,8 @@ func (s sight) equals(o sight) bool {
 	return os.SameFile(s.info, o.info) && s.info.Mode().Type() == o.info.Mode().Type()
 }
 
-// maxSummed limits the bytes that are read of all files of a call. Of further files size and time count.
+// maxSummed limits the bytes that are read of all files of a call, small ones first. Of further files size and time
+// count.
 const maxSummed = 64 << 20
 
 // watch notes how the files look on which a call works. changed returns one that looks different now, or "". If an
@@ -126,7 +128,14 @@ func pathsOf(e policy.Effect) (all []string) {
 
 func sights(files map[string]aspect) map[string]sight {
 	all, left := map[string]sight{}, int64(maxSummed)
-	for _, path := range slices.Sorted(maps.Keys(files)) {
+	sizes := map[string]int64{}
+	for path := range files {
+		if info, err := os.Stat(path); err == nil {
+			sizes[path] = info.Size()
+		}
+	}
+	bySize := func(a, b string) int { return cmp.Compare(sizes[a], sizes[b]) }
+	for _, path := range slices.SortedFunc(maps.Keys(files), bySize) {
 		var s sight
 		s.canonical, _ = paths.Resolve(path) // "" after an error
 		if files[path]&identity != 0 {
