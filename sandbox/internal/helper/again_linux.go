@@ -26,10 +26,12 @@ const mostTraces = 4 << 10 // bytes of a file
 func openTraces() (*traces, error) {
 	t := &traces{}
 	for _, name := range []string{
-		"self/autogroup",                             // nice value of the session (sched(7))
-		"self/oom_score_adj", "self/coredump_filter", // children inherit them
-		"self/net/dev",                                                                         // counters of lo: a connection may leave state, at least TIME_WAIT
-		"self/net/unix", "self/net/ip6_flowlabel", "sysvipc/shm", "sysvipc/sem", "sysvipc/msg", // a line for each
+		// The nice value of the session (sched(7)), and what children inherit.
+		"self/autogroup", "self/oom_score_adj", "self/coredump_filter",
+		// The counters of lo: a connection may leave state, at least TIME_WAIT.
+		"self/net/dev",
+		// A line for each object.
+		"self/net/unix", "self/net/ip6_flowlabel", "sysvipc/shm", "sysvipc/sem", "sysvipc/msg",
 	} {
 		fd, err := unix.Open("/proc/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if errors.Is(err, unix.ENOENT) { // optional in the kernel
