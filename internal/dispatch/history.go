@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/policy/check"
+	"github.com/toold/toold/tools/argument"
 )
 
 const historyPage = 500
@@ -77,15 +79,24 @@ func edited(rec journal.Record) bool {
 	return err != nil || ret.Decision.IsEdited()
 }
 
-// CallText returns a call as one line of text.
+// CallText returns a call as one line of text: the tool with its command, pattern and path, or if it has none of these
+// with its arguments.
 func CallText(tool string, arguments json.RawMessage) string {
-	var a struct {
-		Command string `json:"command"`
-		Path    string `json:"file_path"`
+	words := []string{
+		argument.FirstText(arguments, "command", "cmd"), argument.FirstText(arguments, "pattern"), argument.Path(arguments),
 	}
-	text := tool
-	if json.Unmarshal(arguments, &a) == nil {
-		text = strings.TrimSpace(tool + " " + a.Command + a.Path)
+	text := strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
+	if text == "" {
+		text = strings.TrimPrefix(compact(arguments), "{}")
 	}
-	return display.Line(text)
+	return display.Line(strings.TrimSpace(tool + " " + text))
+}
+
+// compact returns JSON without white space, or what is no JSON as it is.
+func compact(text json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, text) != nil {
+		return string(text)
+	}
+	return b.String()
 }

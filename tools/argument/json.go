@@ -50,6 +50,11 @@ func FirstText(args json.RawMessage, names ...string) string {
 	return ""
 }
 
+// Path returns the path that a tool about files is called with, in each spelling that the tools accept, or "".
+func Path(args json.RawMessage) string {
+	return FirstText(args, "file_path", "filePath", "path", "dir_path", "directory")
+}
+
 // Object returns the members of a JSON object in order. Text that parsers may understand differently is an *Error.
 // Names in nested objects may repeat.
 func Object(text json.RawMessage) ([]strict.Member, error) {

@@ -72,7 +72,7 @@ func (o Options) filled() Options {
 }
 
 func (b base) Location(args json.RawMessage) ([]string, bool) {
-	return []string{b.o.expanded(argument.FirstText(args, "file_path", "filePath", "path", "dir_path", "directory"))}, false
+	return []string{b.o.expanded(argument.Path(args))}, false
 }
 
 type patchTool struct{ tool[patchArguments] }
