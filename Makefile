@@ -17,10 +17,9 @@ lint:
 	go vet ./...
 	$(TOOL) staticcheck ./...
 
-# The tests, with the race detector where it can find something, and which of them were
-# skipped and why.
+# The tests, without and with the race detector, and which of them were skipped and why.
 test:
-	{ go test -race -json ./...; go test -json ./conformance/... ./clients ./cmd/toold .; } | go run ./.ci/skipped
+	{ go test -json ./...; go test -race -short -json ./...; } | go run ./.ci/skipped
 
 # Each fuzz target of every package for FUZZTIME, a number of
 # inputs (5000x) or a time (1m).

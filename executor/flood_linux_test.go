@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 )
 
 // Lines that alternate fill what is held of a stream before the reports of all its
 // bytes are matched.
 func TestTheOrderOfMuchOutputIsSaidToBeExactOnlyWhereItIs(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	requireProgram(t, "perl")
 	for _, mode := range []executor.Terminal{executor.Split, executor.Off} {

@@ -72,6 +72,7 @@ func misordered(t testing.TB, pool *executor.Pool, mode executor.Terminal, scrip
 // On a busy machine a report may come so late that the order is a guess, and then it is not
 // said to be exact.
 func TestLinesOfBothStreamsComeInTheOrderOfTheirWrites(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	const runs = 3
 	for _, mode := range []executor.Terminal{executor.Split, executor.Off} {

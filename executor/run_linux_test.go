@@ -97,6 +97,7 @@ func TestAllThreeDescriptorsAreTerminalsAndStreamsStayApart(t *testing.T) {
 }
 
 func TestExitCodesAndSignalsAreExact(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	for script, want := range map[string]result{
 		"true":            {},
@@ -124,6 +125,7 @@ func TestOutputIsByteExact(t *testing.T) {
 }
 
 func TestTailIsNeverLost(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	var numbers strings.Builder
 	for i := 1; i <= 4000; i++ {

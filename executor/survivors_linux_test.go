@@ -196,6 +196,7 @@ func TestCommandThatKillsItsHelperTakesAllWithIt(t *testing.T) {
 // From the first moment on: the helper is not yet back from the fork when a
 // quick command sends its first signal.
 func TestHelperInANamespaceIsOutOfReach(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	for _, mode := range terminals {
 		for _, sig := range []string{"KILL", "TERM", "SEGV", "STOP", "HUP", "QUIT"} {

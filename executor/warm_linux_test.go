@@ -105,6 +105,7 @@ func seeWaited(t *testing.T, c Command) seen {
 }
 
 func TestAScriptCannotTellThatItsShellWaited(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	for _, mode := range []Terminal{Split, Single, Off} {
 		for _, profile := range []sandbox.Mode{sandbox.WorkspaceWrite, sandbox.FullAccess} {

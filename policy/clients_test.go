@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/toold/toold/internal/must"
 )
 
 func TestAClientsFileTightensForItsClientOnly(t *testing.T) {
@@ -90,6 +92,7 @@ func TestAFileForAgentsHoldsForEveryToken(t *testing.T) {
 }
 
 func TestAClientsFileNeverLoosens(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 7))
 	for range 300 {

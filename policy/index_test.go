@@ -4,11 +4,14 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // FuzzTheIndexDecidesLikeTheRulesOneByOne compares what a policy says to random
 // effects with what it says when every rule is tried: the same rule decides.
 func FuzzTheIndexDecidesLikeTheRulesOneByOne(f *testing.F) {
+	must.Long(f)
 	for seed := range uint64(600) {
 		f.Add(seed)
 	}

@@ -77,6 +77,7 @@ func checkObstacles(t testing.TB, l layers, e Effect) bool {
 }
 
 func FuzzWithoutItsObstaclesAnEffectIsAllowed(f *testing.F) {
+	must.Long(f)
 	for seed := range uint64(400) {
 		f.Add(seed)
 	}
@@ -88,6 +89,7 @@ func FuzzWithoutItsObstaclesAnEffectIsAllowed(f *testing.F) {
 
 // TestObstaclesOfEffectsThatAreHardToName tries such effects.
 func TestObstaclesOfEffectsThatAreHardToName(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	effects := []Effect{
 		run("go build -o x -ldflags=a/b"), run("go build -o=a,b {x} *"), run("make all CC=x -C d"), run("go build -toolexec=x"),

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/shell/programs"
 )
 
@@ -22,6 +23,7 @@ import (
 //     does not even do that;
 //   - the order of the rules and of the effects has no meaning for the action.
 func FuzzRulesOnlyMoveADecisionOneWay(f *testing.F) {
+	must.Long(f)
 	for seed := range uint64(400) {
 		f.Add(seed)
 	}
@@ -111,6 +113,7 @@ func shuffled(r *rand.Rand, f File) File {
 // TestDenyingRulesAndEffectsNeverLoosen adds denying rules, and effects, to random
 // policies and calls.
 func TestDenyingRulesAndEffectsNeverLoosen(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {

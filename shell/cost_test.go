@@ -31,6 +31,7 @@ func (c *counted) Mode(path string) (fs.FileMode, error) {
 // TestNoTextCostsTooMuch counts system calls, effects and memory, which are the same on every
 // machine. It runs alone, since memory is counted for the process.
 func TestNoTextCostsTooMuch(t *testing.T) {
+	must.Long(t)
 	const questions, effects, megabytes, pieces = 3000, 10000, 32, 250000
 	ws, _ := must.Workspace(t)
 	p := judging(t, ws, 100)

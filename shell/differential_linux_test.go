@@ -49,6 +49,7 @@ var descriptor = regexp.MustCompile("^/dev/fd/[0-9]+")
 // every file that was read or written, must be an effect, or the script Opaque. TOOLD_SCRIPTS and
 // TOOLD_SEED choose how many and which.
 func TestBashDoesNothingThatWasNotPredicted(t *testing.T) {
+	must.Long(t)
 	seed, count := number(t, "TOOLD_SEED", 1), number(t, "TOOLD_SCRIPTS", 20000)
 	shown := int64(number(t, "TOOLD_SHOWN", 20))
 	g := readGrammar(t)
@@ -110,6 +111,7 @@ func TestBashDoesNothingThatWasNotPredicted(t *testing.T) {
 
 // TestShDoesNothingThatWasNotPredicted gives the scripts to sh, which is dash on Debian.
 func TestShDoesNothingThatWasNotPredicted(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	seed, count := number(t, "TOOLD_SEED", 1), number(t, "TOOLD_SCRIPTS", 3000)
 	m, g := newMachine(t, fixture()), readGrammar(t)

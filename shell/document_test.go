@@ -30,6 +30,7 @@ func TestADocumentThatIsOnlyWrittenMayHoldAnything(t *testing.T) {
 }
 
 func TestNothingHidesBehindADocument(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	ws, _ := must.Workspace(t)
 	a := newAnalyser(ws)

@@ -37,6 +37,7 @@ func judging(t testing.TB, ws string, n int) *policy.Policy {
 
 // TestNoAmountOfTextHidesADeniedCommand puts a denied command before and behind hostile texts.
 func TestNoAmountOfTextHidesADeniedCommand(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	ws, _ := must.Workspace(t)
 	a := newAnalyser(ws)
@@ -64,6 +65,7 @@ func TestNoAmountOfTextHidesADeniedCommand(t *testing.T) {
 
 // TestWhatIsBeyondTheBoundsIsNeverAllowed allows all but a command at the end.
 func TestWhatIsBeyondTheBoundsIsNeverAllowed(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	f := policy.File{Defaults: permissive(), Commands: []policy.Rule{{ID: "privilege", Action: policy.Deny, Run: []string{"sudo **"}}}}
 	f.Defaults.UnknownRead, f.Defaults.UnknownWrite = policy.Allow, policy.Allow

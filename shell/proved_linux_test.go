@@ -74,6 +74,7 @@ func blocklist(t testing.TB, workspace string) *policy.Policy {
 
 // TestNoAttackIsAllowed proves each attack in bash, and that two policies do not allow it.
 func TestNoAttackIsAllowed(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	m := newMachine(t, provedFiles())
 	workspace := m.base + "/w"

@@ -149,6 +149,7 @@ func fillPart(t *testing.T, j *journal.Journal, client string) {
 
 // What calls record is removed as it grows, whether or not they print anything.
 func TestTheGrowthOfTheRecordAloneIsBounded(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	cfg, _ := keptCaches(t)
 	cfg.Limits.StateBytes = 32 << 20

@@ -60,6 +60,7 @@ func (c *copies) verify(t *testing.T) error {
 // A copy of a journal, made while parts of it are removed, verifies as the journal does, and
 // what it lacks is not removed.
 func TestACopyIsWholeAndVerifies(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	dir := t.TempDir()
 	j, _ := openFaulty(t, dir)

@@ -181,6 +181,7 @@ func TestTheIndexKeepsLongIDs(t *testing.T) {
 // Files of the index that somebody wrote who knows their form end no process, and take no
 // memory. What the log says is not changed by them.
 func TestAHostileIndexEndsNothing(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	dir := t.TempDir()
 	_, files := indexed(t, dir)

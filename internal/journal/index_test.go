@@ -96,6 +96,7 @@ func usable(t *testing.T, what, dir string, want contents) {
 
 // An index that was changed anywhere is noticed, by verify and when it is used, and made again.
 func TestAnIndexThatIsDamagedIsMadeAgain(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	dir := t.TempDir()
 	want, files := indexed(t, dir)

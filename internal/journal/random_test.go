@@ -117,6 +117,7 @@ func live(t *testing.T, r *rand.Rand, j *Journal, i int) {
 // Whatever is recorded, by which process, and however it is cut into chunks: each query gives, page
 // by page, what a look at every record of the log gives, also when hashes are the same for different texts.
 func TestQueriesGiveWhatTheLogHas(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	for seed := range must.Seeds(t, 2) { // one of each kind
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

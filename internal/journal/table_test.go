@@ -76,6 +76,7 @@ func visible(t *table) table {
 // Whatever could not be written leaves nothing behind: the next process, which reads the
 // log, has the same table.
 func TestATableThatIsTakenBackIsAsBefore(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 3))

@@ -59,6 +59,14 @@ func Seeds(t testing.TB, few uint64) uint64 {
 	return few
 }
 
+// Long skips a test with -short. It is for tests that take minutes with the race detector.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it takes long, and -short is given")
+	}
+}
+
 // Match reports how got differs from want. The test continues.
 func Match(t testing.TB, want, got any, options ...cmp.Option) {
 	t.Helper()

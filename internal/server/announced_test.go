@@ -13,16 +13,19 @@ import (
 	"github.com/toold/toold/internal/must"
 )
 
-// announce begins a request whose body never comes, and returns when it is awaited.
-func announce(t *testing.T, addr, path string, bytes int64) net.Conn {
+// announce begins a request whose body never comes. It returns when the server awaits the body, with what it reads the
+// answer from.
+func announce(t *testing.T, addr, path string, bytes int64) *bufio.Reader {
 	t.Helper()
 	conn := must.Get(net.Dial("tcp", addr))(t)
 	t.Cleanup(func() { conn.Close() })
+	must.Do(t, conn.SetReadDeadline(time.Now().Add(5*time.Minute))) // a guard against a server that waits for ever
 	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", path, agentSecret, bytes)
-	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
+	answer := bufio.NewReader(conn)
+	if line, err := answer.ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
 		t.Fatalf("the body is not awaited: %q, %v", line, err)
 	}
-	return conn
+	return answer
 }
 
 func TestABodyThatIsOnlyAnnouncedTakesNothingFromOthers(t *testing.T) {
@@ -44,9 +47,7 @@ func TestABodyThatDoesNotComeIsGivenUp(t *testing.T) {
 	go func() { served <- s.Serve(l) }() // ends with the listener
 	t.Cleanup(func() { l.Close(); <-served })
 	for _, path := range []string{"/v1/calls", "/mcp", "/approvals/approval-1"} {
-		conn := announce(t, l.Addr().String(), path, 1000)
-		conn.SetReadDeadline(time.Now().Add(5 * time.Minute)) // a guard against a server that waits for ever
-		rest, err := io.ReadAll(conn)
+		rest, err := io.ReadAll(announce(t, l.Addr().String(), path, 1000))
 		if text := string(rest); err != nil || !strings.Contains(text, http.StatusText(http.StatusBadRequest)) && !strings.Contains(text, http.StatusText(http.StatusUnauthorized)) {
 			t.Errorf("%s: %q, %v", path, rest, err)
 		}

@@ -282,6 +282,7 @@ func TestASlowReaderLosesOutputAndNeverTheReturn(t *testing.T) {
 
 // A client may read nothing while it writes, so that the server is in the middle of a frame.
 func TestAFrameOverTheLimitIsRefusedBehindMuchOutput(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	ended := make(chan struct{})
 	ts := newLimitedServer(t, policy.Allow, func(ctx context.Context, io tools.IO) tools.Result {

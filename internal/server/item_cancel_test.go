@@ -11,6 +11,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
 )
@@ -59,6 +60,7 @@ func TestACancelledItemDoesNotGoOnWhenItComesAgain(t *testing.T) {
 
 // Nothing runs between two commands while the client does not read, and a cancel still counts.
 func TestACancelStopsAnItemBetweenTwoCommands(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	for name, c := range map[string]struct{ secret, frame string }{
 		"all, an approver":    {approverSecret, `{"message_type":"cancel","all":true,"reason":"enough"}`},

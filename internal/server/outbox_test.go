@@ -103,6 +103,7 @@ func TestAClosedOutboxKeepsNoReplies(t *testing.T) {
 
 // Returns wait in memory for a client that reads none.
 func TestAClientThatReadsNoReturnsIsNotReadForever(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	ts := newLimitedServer(t, policy.Allow, untilCancelled, func(*dispatch.Limits, *Options) {}, func(o *Options) { o.Idle = time.Hour })
 	conn := dialAs(t, ts, agentSecret)
@@ -123,6 +124,7 @@ func TestAClientThatReadsNoReturnsIsNotReadForever(t *testing.T) {
 // Of the commands of a shell_call none is answered before the last one ends: what the ended ones
 // keep in memory does not count as unread.
 func TestALongShellCallCanBeCancelled(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	const ended = 95 // commands with much output, before one that waits
 	much := bytes.Repeat([]byte("x\n"), 100<<10)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
 )
@@ -30,6 +31,7 @@ func heap() int64 {
 }
 
 func TestAStalledReaderCostsLittleMemory(t *testing.T) {
+	must.Long(t)
 	printed, end := make(chan struct{}), make(chan struct{})
 	ts := newCallServer(t, policy.Allow, func(_ context.Context, io tools.IO) tools.Result {
 		io.Started(tools.Started{})

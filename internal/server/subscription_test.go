@@ -255,6 +255,7 @@ func TestOutputComesBehindTheRequest(t *testing.T) {
 
 // TestAStalledSubscriberCostsLittleAndMissesNoReturn makes calls while subscribers do not read.
 func TestAStalledSubscriberCostsLittleAndMissesNoReturn(t *testing.T) {
+	must.Long(t)
 	const calls, stalled = 1000, 4
 	noise := []byte(strings.Repeat("x", 40<<10))
 	ts := newLimitedServer(t, policy.Allow, func(_ context.Context, io tools.IO) tools.Result {
@@ -311,6 +312,7 @@ func TestAStalledSubscriberCostsLittleAndMissesNoReturn(t *testing.T) {
 // TestASlowSubscriberIsToldWhatOutputItMissed lets a running call print more than is kept for
 // a slow reader.
 func TestASlowSubscriberIsToldWhatOutputItMissed(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	printed, end := make(chan struct{}), make(chan struct{})
 	ts := newCallServer(t, policy.Allow, func(_ context.Context, io tools.IO) tools.Result {

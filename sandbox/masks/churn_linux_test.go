@@ -54,6 +54,7 @@ func secrets(t *testing.T, ws string) []string {
 // Every file that a rule is about is masked when a call begins, however directories were moved,
 // and also where events were lost.
 func TestWhatARuleIsAboutIsMaskedHoweverDirectoriesMove(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	seeds := []uint64{392, 392, 392, 392, 927, 927, 927, 927} // which found something now and then
 	for seed := range must.Seeds(t, 10) {

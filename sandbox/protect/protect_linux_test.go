@@ -149,6 +149,7 @@ echo >a/b/c/d/.envrc; echo >node_modules/x/.envrc; ln -s /etc/passwd .envrc; git
 }
 
 func TestWhatAppearsDuringACallIsTakenAway(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	for name, test := range map[string]struct {
 		script string

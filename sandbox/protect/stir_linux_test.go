@@ -56,6 +56,7 @@ func harmful(t *testing.T, ws string) (left []string) {
 // However late its events are read, and whether some are lost, nothing stays of what a call
 // has made that git would run.
 func TestNothingOfACallStaysHoweverItsEventsAreRead(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	for seed := range must.Seeds(t, 80) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

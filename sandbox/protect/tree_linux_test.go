@@ -49,6 +49,7 @@ func do(t *testing.T, g *Watcher, ws, step string) {
 
 // Whatever happens to directories before their events are read, all that is left is watched.
 func TestADirectoryThatIsRenamedStaysWatched(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	for name, steps := range map[string]string{
 		"once":                        "mv d e",

@@ -76,6 +76,7 @@ func TestAFileThatAppearedAfterJudgingIsNotRead(t *testing.T) {
 }
 
 func TestHugeFilesAreRefusedOrReadInParts(t *testing.T) {
+	must.Long(t)
 	w := newWorkspace(t) // not parallel: it counts what is allocated
 	w.put("lines", strings.Repeat("0123456789abcde\n", 1<<16))
 	w.put("line", "")

@@ -299,6 +299,7 @@ func TestTheNamesThatASearchKeepsAreBounded(t *testing.T) {
 
 // "No line matches" is said of what was searched, and of nothing else.
 func TestGrepSaysWhatItDidNotSearch(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	w := newWorkspace(t)
 	w.put("crlf", "one\r\ntwo\r\n")
@@ -346,6 +347,7 @@ func TestGrepSaysWhatItDidNotSearch(t *testing.T) {
 }
 
 func TestALongLineIsSearchedToItsEnd(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	w := newWorkspace(t)
 	long := strings.Repeat("x", longestPiece-1) + "é" + strings.Repeat("x", 5000) // é is where a cut would be

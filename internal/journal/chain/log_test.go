@@ -226,6 +226,7 @@ func (s *site) after(r *rand.Rand) *site {
 }
 
 func TestEachFaultIsSurvived(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	errs := []error{syscall.EIO, syscall.ENOSPC, syscall.EACCES}
 	for i, times := range []int{1, 2, 1000} {
@@ -269,6 +270,7 @@ func faulty(t *testing.T, n, times int, where string, fault error) bool {
 
 // Processes end in the middle of a call, and the machine too, again and again.
 func TestManyCrashesLoseNothingThatWasPromised(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 1))

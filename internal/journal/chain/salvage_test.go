@@ -11,6 +11,7 @@ import (
 
 // A segment that is larger than what is read at once is salvaged as a whole.
 func TestALargeSegmentIsSalvaged(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	s := newSite()
 	o := s.options(func(chain.Record) error { return nil })
