@@ -32,7 +32,7 @@ func (d *Decoder) toolUses(x *decoding, from Origin, blocks []wireToolUse) {
 		b.add(call)
 	}
 	if len(b.calls) > 0 {
-		x.emit(&Request{Dialect: Anthropic, Origin: from, Calls: b.calls, Frame: x.frame})
+		x.emit(&Request{Dialect: Anthropic, Origin: from, Calls: b.calls})
 	}
 }
 

@@ -294,18 +294,6 @@ func TestTypeIsNoFilterBesideMessageType(t *testing.T) {
 	}
 }
 
-func TestTheFrameOfCollectedFragmentsIsThatOfAWholeRequest(t *testing.T) {
-	t.Parallel()
-	d := &Decoder{}
-	d.Decode([]byte(fragmentFrame("c", "r", `{"a":`)))
-	d.Decode([]byte(fragmentFrame("c", "r", `"<&>"}`)))
-	collected := decodeOne(t, d, stopFrame).(*Request)
-	whole := decodeOne(t, &Decoder{}, string(collected.Frame)).(*Request)
-	if got, want := describe([]Inbound{collected}, nil), describe([]Inbound{whole}, nil); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
 // FuzzDecode checks what the rest of toold relies on: no panic, a call has an
 // id once, and what is no JSON asks for nothing.
 func FuzzDecode(f *testing.F) {
@@ -354,8 +342,8 @@ func checkRequest(t *testing.T, r *Request) {
 		}
 		seen[c.ID] = true
 	}
-	if len(r.Calls) == 0 || !json.Valid(r.Frame) {
-		t.Errorf("a request without calls or without a frame: %+v", r)
+	if len(r.Calls) == 0 {
+		t.Errorf("a request without calls: %+v", r)
 	}
 }
 

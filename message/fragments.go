@@ -2,7 +2,6 @@ package message
 
 import (
 	"cmp"
-	"encoding/json"
 	"math"
 	"slices"
 )
@@ -215,19 +214,13 @@ func (w *wireStop) spares(o Origin) bool {
 	return false
 }
 
-// request returns the collected calls as one request, with the frame that would have sent them whole.
 func (c *collection) request() *Request {
-	w := wireRequest{MessageType: "approval_request_message", Origin: c.origin}
 	request := &Request{Dialect: LettaAPI, Origin: c.origin}
 	for _, f := range c.calls {
 		if f.Name == "" {
 			f.refuse("its fragments named no tool; send its name with the first")
 		}
 		request.Calls = append(request.Calls, *f)
-		w.ToolCalls.items = append(w.ToolCalls.items, wireCall{CallID: f.ID, Name: f.Name, Arguments: appendString(nil, []byte(f.Arguments))})
 	}
-	request.Frame, _ = Encode(w)
 	return request
 }
-
-func (c wireCalls) MarshalJSON() ([]byte, error) { return json.Marshal(c.items) }

@@ -73,7 +73,7 @@ func (w wireItem) call(tool string, arguments json.RawMessage, faults []fault) (
 }
 
 func (w wireItem) emit(d *Decoder, x *decoding, dialect Dialect, calls ...ToolCall) *Request {
-	request := &Request{Dialect: dialect, Origin: w.Origin, Calls: calls, Frame: x.frame}
+	request := &Request{Dialect: dialect, Origin: w.Origin, Calls: calls}
 	for _, call := range calls {
 		d.forget(call.ID, w.Origin)
 	}

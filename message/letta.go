@@ -20,7 +20,7 @@ func (d *Decoder) lettaRequest(x *decoding) {
 		}
 	}
 	if len(calls) > 0 {
-		x.emit(&Request{Dialect: w.dialect(), Origin: w.Origin, Calls: calls, Frame: x.frame})
+		x.emit(&Request{Dialect: w.dialect(), Origin: w.Origin, Calls: calls})
 	}
 }
 

@@ -31,10 +31,9 @@ type Request struct {
 	Dialect Dialect
 	Origin
 	Calls []ToolCall
-	Item  string          // if set, the calls are parts of this item, run in order and answered together
-	Work  string          // hash of an item's commands
-	Most  *int64          // maximum of characters of each stream in the answer; nil: no limit
-	Frame json.RawMessage // the frame, or the collected fragments, for the journal
+	Item  string // if set, the calls are parts of this item, run in order and answered together
+	Work  string // hash of an item's commands
+	Most  *int64 // maximum of characters of each stream in the answer; nil: no limit
 }
 
 // ToolCall is one call of a Request. ID is never empty.

@@ -35,7 +35,7 @@ func (d *Decoder) chatRequest(x *decoding) {
 		b.add(call)
 	}
 	if len(b.calls) > 0 {
-		x.emit(&Request{Dialect: OpenAI, Origin: w.Origin, Calls: b.calls, Frame: x.frame})
+		x.emit(&Request{Dialect: OpenAI, Origin: w.Origin, Calls: b.calls})
 	}
 }
 

@@ -50,7 +50,7 @@ func TestTheSchemaAcceptsWhatTheDecoderAccepts(t *testing.T) {
 					continue
 				}
 				in, errs := (&Decoder{}).Decode([]byte(line))
-				if len(errs) > 0 || strings.Contains(describe(in, errs), "REFUSED") || tolerated(in) {
+				if len(errs) > 0 || strings.Contains(describe(in, errs), "REFUSED") || tolerated(in, line) {
 					continue
 				}
 				checked++
@@ -67,14 +67,14 @@ func TestTheSchemaAcceptsWhatTheDecoderAccepts(t *testing.T) {
 
 // tolerated reports whether a frame lacks what the schema asks for although
 // toold can do without: arguments, and the id of a call that is only explained.
-func tolerated(in []Inbound) bool {
+func tolerated(in []Inbound, frame string) bool {
 	for _, i := range in {
 		switch i := i.(type) {
 		case *ExplainPolicy:
 			return i.Call.ID == "explained"
 		case *Request:
 			return slices.ContainsFunc(i.Calls, func(c ToolCall) bool { return string(c.Arguments) == "null" }) ||
-				strings.Contains(string(i.Frame), `"tool_call":{}`) || strings.Contains(string(i.Frame), `"tool_call":{"tool_call_id":"call_x"}`)
+				strings.Contains(frame, `"tool_call":{}`) || strings.Contains(frame, `"tool_call":{"tool_call_id":"call_x"}`)
 		}
 	}
 	return false

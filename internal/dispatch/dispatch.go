@@ -210,7 +210,7 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 	}
 	// The call must not keep its whole frame in memory.
 	req := *s.Request
-	req.Frame, req.Calls = nil, nil
+	req.Calls = nil
 	s.Call.Arguments = bytes.Clone(s.Call.Arguments)
 	keep := s.Keep && !d.opt.Single && s.Limit.IsZero()
 	parts := 0
