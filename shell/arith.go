@@ -179,4 +179,6 @@ func (w *walker) test(args []word, source string) {
 	}
 }
 
-func harmlessName(a word) bool { return a.number || a.known() && !strings.Contains(a.text, "[") }
+func harmlessName(a word) bool {
+	return a.surelyNumber() || a.known() && !strings.Contains(a.text, "[")
+}

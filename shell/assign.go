@@ -203,7 +203,7 @@ var valueFlags = map[string][2]string{"read": {"adinNptu", "ers"}, "mapfile": {"
 func (w *walker) readVariables(name string, args []word, s *state, source string) {
 	v := unknown()
 	switch {
-	case name == "wait" && len(args) > 0 && args[0].number:
+	case name == "wait" && len(args) > 0 && args[0].surelyNumber():
 		return
 	case name == "wait":
 		v = value{dynamic: true, number: true, orEmpty: true}
@@ -238,7 +238,7 @@ func (w *walker) readFlags(name string, args []word, v value, s *state, source s
 	takes, plain := valueFlags[name][0], valueFlags[name][1]
 	for len(args) > 0 {
 		text := args[0].text
-		unsure := !args[0].known() && !args[0].number
+		unsure := !args[0].known() && !args[0].surelyNumber()
 		if unsure && (text == "" || text[0] == '-') {
 			w.opaque("a flag of `"+name+"` is known only when it runs", source)
 			return nil
@@ -260,7 +260,7 @@ func (w *walker) readFlags(name string, args []word, v value, s *state, source s
 		if n < 0 {
 			continue
 		}
-		operand := word{text: after}
+		operand := plainWord(after)
 		if after == "" && len(args) == 0 {
 			return nil
 		} else if after == "" {

@@ -64,7 +64,7 @@ func (b *builder) unknown(quoted bool) {
 
 func (b *builder) value(v value, quoted bool, s *state) {
 	splits := !quoted && s.split
-	switch number := v.number && !v.orEmpty; {
+	switch number := v.surelyNumber(); {
 	case len(v.text)+b.raw.Len() > texts.MaxScript:
 		b.unknown(false)
 	case quoted && v.known():
@@ -88,8 +88,7 @@ func (b *builder) beginning(v value, one bool) {
 	begins, all := !b.present, b.raw.Len() == 0 && !b.cur.dynamic
 	b.literal(v.text, true)
 	b.unknown(one)
-	b.cur.number = v.number && !v.orEmpty && begins
-	b.cur.orEmpty = v.orEmpty && begins
+	b.cur.number, b.cur.orEmpty = v.number && begins, v.orEmpty && begins
 	b.cur.fresh = v.fresh && all
 }
 
@@ -156,7 +155,7 @@ func (b *builder) one() value {
 	case 0:
 		return value{}
 	case 1:
-		return b.fields[0].value()
+		return b.fields[0].value
 	}
 	return unknown()
 }

@@ -220,7 +220,7 @@ func (s *state) cdTarget(args []word) (target word, physical, plain bool) {
 		physical = physical || strings.Contains(args[0].text, "P")
 		over = args[0].text == "--"
 	}
-	target = wordOf(s.get("HOME").value)
+	target = word{value: s.get("HOME").value}
 	if len(args) > 0 {
 		target = args[0]
 	}
@@ -310,7 +310,7 @@ func (w *walker) printf(args []word, s *state, source string) {
 	named := len(args) > 1 && args[1].known() && syntax.ValidName(args[1].text)
 	switch begins := format.text != "" && format.text[0] != '-'; {
 	case format.known() && !strings.HasPrefix(format.text, "-v"):
-	case format.number, begins && format.dynamic && !format.many:
+	case format.surelyNumber(), begins && format.dynamic && !format.many:
 	case named && format.is("-v"):
 		w.setVar(args[1].text, unknown(), s, false)
 		w.keep(spaced(args[2:]))

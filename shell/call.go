@@ -221,7 +221,7 @@ func (w *walker) followRole(o programs.Operand, through bool, s *state, source s
 		w.written(o.Word.Text, nil, s, source)
 		made := o.Kind == programs.Read && !slices.ContainsFunc(w.fromDirs(o.Word.Text, s), w.exists)
 		s.disk.code = s.disk.code || made
-		if w.isInput(word{text: o.Word.Text, dynamic: o.Word.Dynamic}, s) {
+		if w.isInput(wordOf(o.Word), s) {
 			w.fromInput(s)
 		}
 	}
@@ -249,7 +249,7 @@ func (w *walker) start(args []word, run programs.Run, s *state, source string) {
 		w.posix = posix
 	default:
 		if run.Dir != (programs.Word{}) {
-			s = w.startedIn(word{text: run.Dir.Text, dynamic: run.Dir.Dynamic}, s, source)
+			s = w.startedIn(wordOf(run.Dir), s, source)
 		}
 		if w.keep(s.input); run.Adds {
 			w.xargs++
@@ -263,7 +263,7 @@ func (w *walker) startedIn(dir word, s *state, source string) *state {
 	armed := w.touched.armed
 	w.touched.armed = false
 	s = w.fork(s)
-	w.cd([]word{{text: "--"}, dir}, s, source)
+	w.cd([]word{plainWord("--"), dir}, s, source)
 	w.touched.armed, s.failed = armed, nil // the program starts there or not at all
 	return s
 }
@@ -274,15 +274,15 @@ func (w *walker) startedWords(args []word, run programs.Run) []word {
 		out = append(out, args[run.At:run.At+len(run.Argv)]...)
 	} else {
 		for _, a := range run.Argv {
-			out = append(out, word{text: a.Text, dynamic: a.Dynamic, many: a.Many})
+			out = append(out, wordOf(a))
 		}
 	}
 	if run.Adds && run.Replaces == "" {
-		return append(out, word{dynamic: true, many: true})
+		return append(out, anyWords())
 	}
 	for i, a := range out {
 		if before, _, ok := strings.Cut(a.text, run.Replaces); ok && run.Replaces != "" {
-			if out[i] = (word{text: before, dynamic: true}); before == "" {
+			if out[i] = (word{value: value{text: before, dynamic: true}}); before == "" {
 				out[i].text, out[i].fresh = run.Found.Text, run.Found.Fresh && a.text == run.Replaces
 			}
 		}
@@ -303,7 +303,7 @@ func (w *walker) programs(args []word, s *state, source string) {
 		if plain || !system || unnamed {
 			other = true
 		} else {
-			w.program(append([]word{{text: real}}, args[1:]...), s, source)
+			w.program(append([]word{plainWord(real)}, args[1:]...), s, source)
 		}
 	}
 	if other {

@@ -324,11 +324,11 @@ func (w *walker) forWords(l *syntax.WordIter, body func(*state), s *state) {
 		items = s.params.words
 	}
 	if len(items) > maxItems || !l.InPos.IsValid() && !s.params.known {
-		items = []word{{dynamic: true, many: true}}
+		items = []word{anyWords()}
 	}
 	this := &loop{calls: len(w.calls)}
 	for _, item := range items {
-		v := item.value()
+		v := item.value
 		set := func(s *state) { w.setVar(l.Name.Value, v, s, false) }
 		if item.many || item.glob {
 			w.turns(s, this, nil, func(s *state) { set(s); body(s) }, nil)

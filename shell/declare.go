@@ -94,7 +94,7 @@ func (w *walker) declaredWords(as *syntax.Assign, s *state) (words []word, ok bo
 	case as.Name == nil:
 		return w.words([]*syntax.Word{as.Value}, s), true
 	case as.Naked:
-		return []word{{text: as.Name.Value}}, true
+		return []word{plainWord(as.Name.Value)}, true
 	case as.Array != nil || as.Index != nil || !hasBraces(as.Value):
 		return nil, false
 	}

@@ -181,9 +181,9 @@ func (w *walker) operandOf(name string, s *state) (value, answer) {
 		case n > count:
 			return value{}, no
 		case s.params.words[n-1].known():
-			return s.params.words[n-1].value(), yes
+			return s.params.words[n-1].value, yes
 		}
-		return s.params.words[n-1].value(), perhaps
+		return s.params.words[n-1].value, perhaps
 	}
 	v := w.parameter(name, s)
 	found, exists := s.vars.get(name)
@@ -360,7 +360,7 @@ func (w *walker) argument(name string, b *builder, s *state, quoted bool) {
 }
 
 func (w *walker) knownWord(a word, b *builder, s *state, quoted, separate bool) {
-	b.value(a.value(), quoted, s)
+	b.value(a.value, quoted, s)
 	if a.many {
 		b.unknown(quoted && !separate)
 	} else if a.glob {

@@ -96,7 +96,7 @@ func plainStatus(args []word) bool {
 	if len(args) == 0 {
 		return true
 	}
-	number := args[0].number || args[0].known() && isInteger(args[0].text)
+	number := args[0].surelyNumber() || args[0].known() && isInteger(args[0].text)
 	return number && len(args) == 1 && !args[0].many
 }
 

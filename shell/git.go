@@ -70,7 +70,7 @@ func (w *walker) alias(v value, args []word, at int, s *state, source string) {
 	default:
 		words := slices.Clone(args[:at])
 		for field := range strings.FieldsSeq(v.text) {
-			words = append(words, word{text: field})
+			words = append(words, plainWord(field))
 		}
 		w.external(append(words, args[at+1:]...), s, source)
 	}

@@ -147,7 +147,7 @@ func (p *params) join(o params) (changed bool) {
 			*p = params{}
 			return true
 		}
-		joined[i] = wordOf(a.value().or(b.value()))
+		joined[i] = word{value: a.value.or(b.value)}
 		changed = changed || joined[i] != a
 	}
 	p.words = joined

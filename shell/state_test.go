@@ -15,7 +15,7 @@ func others() map[string]func(s *state) {
 		"dead":       func(s *state) { s.dead = true },
 		"vars":       func(s *state) { s.vars.put("x", variable{value: value{text: "other"}}) },
 		"funcs":      func(s *state) { s.funcs.put("f", function{body}) },
-		"params":     func(s *state) { s.params = params{words: []word{{text: "other"}}, known: true} },
+		"params":     func(s *state) { s.params = params{words: []word{plainWord("other")}, known: true} },
 		"locals":     func(s *state) { s.locals.put("x", local{before: variable{value: value{text: "other"}}}) },
 		"dirs":       func(s *state) { s.dirs = []string{"/other"} },
 		"failed":     func(s *state) { s.failed = []string{"/other"} },
@@ -35,7 +35,7 @@ func others() map[string]func(s *state) {
 
 func both() *state {
 	s := &state{
-		vars: newTable[variable](), funcs: newTable[function](), locals: newTable[local](), params: params{words: []word{{text: "a"}}, known: true},
+		vars: newTable[variable](), funcs: newTable[function](), locals: newTable[local](), params: params{words: []word{plainWord("a")}, known: true},
 		dirs: []string{"/w"}, left: []string{"/v"}, input: "in", disk: &disk{},
 	}
 	s.vars.put("x", variable{value: value{text: "a"}})

@@ -9,7 +9,7 @@ import (
 type value struct {
 	text    string // the known prefix if dynamic
 	dynamic bool
-	glob    bool // text is a pattern of file names
+	glob    bool // text is a pattern of file names, with quoted characters escaped
 	number  bool // an unknown number; implies dynamic
 	orEmpty bool // the number or nothing; implies number
 	fresh   bool // path made by mktemp, or empty; implies dynamic
@@ -33,6 +33,9 @@ func (v value) or(o value) value {
 	blank := v.mayBeEmpty() || o.mayBeEmpty()
 	return value{dynamic: true, number: number, orEmpty: number && blank, fresh: v.freshOrEmpty() && o.freshOrEmpty()}
 }
+
+// surelyNumber reports whether the value is an unknown number, and not empty.
+func (v value) surelyNumber() bool { return v.number && !v.orEmpty }
 
 func (v value) mayBeEmpty() bool   { return v.orEmpty || v == value{} }
 func (v value) freshOrEmpty() bool { return v.fresh || v == value{} }

@@ -15,24 +15,16 @@ import (
 
 // word is one word after all expansions except patterns; any number of words if many is set.
 type word struct {
-	text    string // the known prefix if dynamic
-	dynamic bool
-	many    bool // any number of words, or none; implies dynamic or glob
-	number  bool // an unknown number; implies dynamic
-	orEmpty bool // an unknown number or nothing; implies dynamic, but not number
-	fresh   bool // see value
-	glob    bool // a pattern, with quoted characters escaped
+	value
+	many bool // any number of words, or none; implies dynamic or glob
 }
 
-func wordOf(v value) word {
-	return word{text: v.text, dynamic: v.dynamic, glob: v.glob, number: v.number && !v.orEmpty, orEmpty: v.orEmpty, fresh: v.fresh}
-}
+func plainWord(text string) word { return word{value: value{text: text}} }
 
-func (wd word) value() value {
-	return value{text: wd.text, dynamic: wd.dynamic, glob: wd.glob, number: wd.number || wd.orEmpty, orEmpty: wd.orEmpty, fresh: wd.fresh}
-}
+func anyWords() word { return word{unknown(), true} }
 
-func (wd word) known() bool         { return !wd.dynamic && !wd.glob }
+func wordOf(a policy.Word) word { return word{value{text: a.Text, dynamic: a.Dynamic}, a.Many} }
+
 func (wd word) is(text string) bool { return wd.known() && wd.text == text }
 
 func (wd word) several() bool { return wd.many || wd.glob }
@@ -51,7 +43,7 @@ func (wd word) beginsWith(chars string) bool {
 // maybe reports whether the word, or one of several, may be text.
 func (wd word) maybe(text string) bool {
 	switch {
-	case wd.number:
+	case wd.surelyNumber():
 		return isNumber(text)
 	case wd.glob:
 		return strings.HasPrefix(text, literalPrefix(wd.text))
@@ -66,7 +58,7 @@ func (w *walker) words(list []*syntax.Word, s *state) []word {
 	out := make([]word, 0, len(list))
 	for i, wd := range list {
 		if text, ok := plainText(wd); ok {
-			out = append(out, word{text: text})
+			out = append(out, plainWord(text))
 		} else {
 			out = append(out, w.word(wd, s)...)
 		}
@@ -89,13 +81,13 @@ func (w *walker) single(wd *syntax.Word, s *state) word {
 	case len(out) == 1 && !out[0].glob:
 		return out[0]
 	case len(out) > 1:
-		return word{dynamic: true}
+		return word{value: unknown()}
 	case len(out) == 0:
-		return word{dynamic: true, glob: true}
+		return word{value: value{dynamic: true, glob: true}}
 	case w.globInProc(out[0].text, s):
 		w.opaque("a pattern may match any file below /proc", w.text(wd))
 	}
-	return word{text: out[0].text, dynamic: true, glob: true} // one existing file, or an error
+	return word{value: value{text: out[0].text, dynamic: true, glob: true}} // one existing file, or an error
 }
 
 func (w *walker) word(wd *syntax.Word, s *state) []word {
@@ -103,13 +95,13 @@ func (w *walker) word(wd *syntax.Word, s *state) []word {
 		return nil
 	}
 	if text, ok := plainText(wd); ok {
-		return []word{{text: text}}
+		return []word{plainWord(text)}
 	}
 	if !hasBraces(wd) {
 		return w.parts(wd.Parts, s)
 	}
 	if m := sequence.FindStringSubmatch(wd.Lit()); m != nil && (len(m[1]) > 2 || len(m[2]) > 2) {
-		return []word{{dynamic: true, many: true, number: true}}
+		return []word{{someNumber(), true}}
 	}
 	alternatives, why := w.braces(wd)
 	if why != "" {
@@ -117,7 +109,7 @@ func (w *walker) word(wd *syntax.Word, s *state) []word {
 		for _, p := range wd.Parts { // commands in it run anyway
 			w.part(p, &builder{}, s, false)
 		}
-		return []word{{dynamic: true, many: true}}
+		return []word{anyWords()}
 	}
 	var out []word
 	for _, parts := range alternatives {
@@ -374,7 +366,7 @@ func policyWords(words []word) []policy.Word {
 
 func appendWords(out []policy.Word, words []word) []policy.Word {
 	for _, wd := range words {
-		pw := policy.Word{Text: wd.text, Dynamic: wd.dynamic || wd.glob, Many: wd.many, Number: wd.number, Fresh: wd.fresh}
+		pw := policy.Word{Text: wd.text, Dynamic: wd.dynamic || wd.glob, Many: wd.many, Number: wd.surelyNumber(), Fresh: wd.fresh}
 		if wd.glob {
 			pw.Text = wd.prefix()
 			// The prefix decides whether a match may be a flag.
