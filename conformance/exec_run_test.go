@@ -78,15 +78,6 @@ func (r *run) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	for n := 1; n < o.Viewers; n++ {
-		c, err := r.p.follow(ctx, fmt.Sprint("viewer", n), 0)
-		if err != nil {
-			return err
-		}
-		if err := c.send(websocket.TextMessage, r.request); err != nil {
-			return err
-		}
-	}
 	if o.ClientReadsAfter != "" {
 		return r.readAfter(o.ClientReadsAfter)
 	}
@@ -202,9 +193,6 @@ func (r *run) signal() error {
 		name = "INT"
 	}
 	input := map[string]any{"message_type": "tool_input", "tool_call_id": r.id, "signal": strings.TrimPrefix(name, "SIG")}
-	if to := r.c.Options.SignalTo; to != "" {
-		input["to"] = to
-	}
 	return r.send(input)
 }
 

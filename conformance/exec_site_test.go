@@ -68,9 +68,6 @@ func execSettings(o execution.Options, policy string, tokens []token) ([]byte, e
 	if o.MaxProcesses > 0 {
 		calls["processes"] = o.MaxProcesses
 	}
-	if o.MaxMemoryBytes > 0 {
-		calls["memory_bytes"] = o.MaxMemoryBytes
-	}
 	if len(calls) > 0 {
 		box["limits"] = calls
 	}

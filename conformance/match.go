@@ -18,10 +18,9 @@ import (
 //
 //	$type string, number, integer, boolean, array, object or null
 //	$re   the text matches the expression    $has, $hasnt  the text or list holds it, or not
-//	$len, $maxlen  of a list or a text       $in    one of these
+//	$len  of a list or a text                $in    one of these
 //	$absent  missing or null                 $any   there, even null
-//	$join    the texts of the list together  $eq_path  equals another path
-//	$save    matches anything, kept as $name
+//	$join    the texts of the list together  $save  matches anything, kept as $name
 //
 // "$name" as a literal is what was kept. The keys $conn (the connection the
 // frame came on) and $save ({name: path}) are not paths.
@@ -51,7 +50,7 @@ func (v vars) match(m matcher, conn string, frame any) string {
 func (v vars) matchPath(path string, want, frame any) string {
 	got, there := lookup(path, frame)
 	if ops, ok := operators(want); ok {
-		return v.matchOperators(ops, got, there, frame)
+		return v.matchOperators(ops, got, there)
 	}
 	if !there {
 		return "is missing"
@@ -100,7 +99,7 @@ func operators(want any) (map[string]any, bool) {
 	return m, true
 }
 
-func (v vars) matchOperators(ops map[string]any, got any, there bool, frame any) string {
+func (v vars) matchOperators(ops map[string]any, got any, there bool) string {
 	for op, arg := range ops {
 		var why string
 		switch {
@@ -110,22 +109,12 @@ func (v vars) matchOperators(ops map[string]any, got any, there bool, frame any)
 			}
 		case !there:
 			return "is missing"
-		case op == "$eq_path":
-			why = v.matchEqualPath(arg, got, frame)
 		default:
 			why = v.matchOperator(op, arg, got)
 		}
 		if why != "" {
 			return why
 		}
-	}
-	return ""
-}
-
-func (v vars) matchEqualPath(path, got, frame any) string {
-	other, there := lookup(fmt.Sprint(path), frame)
-	if !there || !reflect.DeepEqual(got, other) {
-		return fmt.Sprintf("is %s, but %v is %s", suite.Short(got), path, suite.Short(other))
 	}
 	return ""
 }
@@ -145,8 +134,6 @@ func (v vars) matchOperator(op string, arg, got any) string {
 		ok = !containsAny(got, arg)
 	case "$len":
 		ok = v.matchValue(arg, length(got)) == ""
-	case "$maxlen":
-		ok = isNoLonger(got, arg)
 	case "$in":
 		list, _ := arg.([]any)
 		ok = slices.ContainsFunc(list, func(w any) bool { return v.matchAny(w, got) })
@@ -160,11 +147,6 @@ func (v vars) matchOperator(op string, arg, got any) string {
 		return fmt.Sprintf("is %s, want %s %s", suite.Short(got), op, suite.Short(arg))
 	}
 	return ""
-}
-
-func isNoLonger(got, than any) bool {
-	n, isNumber := than.(float64)
-	return isNumber && length(got) >= 0 && length(got) <= n
 }
 
 // matchAny compares with a literal or operators.

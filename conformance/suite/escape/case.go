@@ -32,8 +32,6 @@ type Case struct {
 	// call opens is open. True is an escape, and broken, respectively.
 	MustNotHappen string `json:"must_not_happen"`
 	MustHappen    string `json:"must_happen"`
-
-	Observed json.RawMessage // not used
 }
 
 // Read reads files of escape cases.

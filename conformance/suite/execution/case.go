@@ -53,8 +53,7 @@ type Options struct {
 	CancelAtMS  *int   `json:"cancel_at_ms"`
 	CancelTimes int    `json:"cancel_times"`
 	SignalAtMS  *int   `json:"signal_at_ms"`
-	Signal      string `json:"signal"`    // INT unless it is named
-	SignalTo    string `json:"signal_to"` // group or leader
+	Signal      string `json:"signal"` // INT unless it is named
 	StdinAtMS   *int   `json:"stdin_at_ms"`
 	Stdin       string `json:"stdin"`
 	StdinEOF    *bool  `json:"stdin_eof"` // after Stdin; yes unless it says no
@@ -63,7 +62,6 @@ type Options struct {
 
 	Stream           *bool  `json:"stream"`             // false: the client wants no live output
 	ClientReadsAfter string `json:"client_reads_after"` // it reads nothing until the workspace holds this file
-	Viewers          int    `json:"viewers"`            // connections that follow the call
 	DisconnectAtMS   *int   `json:"disconnect_at_ms"`
 	ReconnectAfterMS int    `json:"reconnect_after_ms"`
 
@@ -78,7 +76,6 @@ type Options struct {
 	GraceMS        int      `json:"grace_ms"`
 	MaxOutputBytes int      `json:"max_output_bytes"`
 	MaxProcesses   int      `json:"max_processes"`
-	MaxMemoryBytes int      `json:"max_memory_bytes"`
 	Redact         []string `json:"redact"`
 }
 

@@ -155,11 +155,9 @@ func killLeftovers(mark, base string) {
 
 // Effects are the files that a case expects, and what it expects of what goes on.
 type Effects struct {
-	NoFile      string            `json:"no_file"`
-	File        string            `json:"file"`
-	FileLines   map[string]int    `json:"file_lines"`
-	FileContent map[string]string `json:"file_content"`
-	Cleanup     string            `json:"cleanup"`
+	NoFile    string         `json:"no_file"`
+	FileLines map[string]int `json:"file_lines"`
+	Cleanup   string         `json:"cleanup"`
 
 	// Of a call in the background, which only toold has:
 	ProcessAlive     string `json:"process_alive"`
@@ -187,14 +185,6 @@ func (e Effects) Check(dir string) string {
 	}
 	if _, err := os.Lstat(at(e.NoFile)); e.NoFile != "" && !errors.Is(err, fs.ErrNotExist) {
 		return e.NoFile + " is there"
-	}
-	if _, err := os.Lstat(at(e.File)); e.File != "" && err != nil {
-		return err.Error()
-	}
-	for name, content := range e.FileContent {
-		if got, err := os.ReadFile(at(name)); err != nil || string(got) != content {
-			return fmt.Sprintf("%s holds %s (%v)", name, suite.Short(string(got)), err)
-		}
 	}
 	for name, lines := range e.FileLines {
 		got, err := os.ReadFile(at(name))
