@@ -122,7 +122,6 @@ type Exit struct {
 	Borrowed  []string  // names in Loopback that it could reach
 	Stuck     bool      // killed processes are still blocked in the kernel
 	Exact     bool      // the lines are in the order of the writes
-	Duration  time.Duration
 	Sandbox   sandbox.Report
 }
 

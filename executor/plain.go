@@ -293,7 +293,7 @@ func (p *plain) write(in Input) (taken bool) {
 }
 
 func (p *plain) exit(reason Reason, left []Process) Exit {
-	e := Exit{Reason: reason, Duration: time.Since(p.begun), Sandbox: p.report, Leftovers: left}
+	e := Exit{Reason: reason, Sandbox: p.report, Leftovers: left}
 	status, known := syscall.WaitStatus(0), false
 	if state := p.shell.ProcessState; state != nil {
 		status, known = state.Sys().(syscall.WaitStatus)

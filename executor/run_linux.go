@@ -258,7 +258,7 @@ func (r *running) settle(ctx context.Context, eof <-chan struct{}) {
 
 func (r *running) exit(left []launch.Member) Exit {
 	e := Exit{
-		Reason: r.reason, Duration: time.Since(r.begun), Sandbox: r.process.Report(),
+		Reason: r.reason, Sandbox: r.process.Report(),
 		Limit: r.process.Limit(), Refused: r.process.Refused(), Stuck: r.stuck, Exact: r.streams.reader.exact(), Leftovers: left,
 	}
 	if r.reason != Exited {

@@ -55,7 +55,6 @@ type Error struct {
 	MessageType string    `json:"message_type"`
 	Type        ErrorType `json:"error_type"`
 	Message     string    `json:"message"` // one sentence: the fault and its remedy
-	Detail      string    `json:"detail,omitempty"`
 	RequestID   string    `json:"request_id,omitempty"`
 	CallID      string    `json:"tool_call_id,omitempty"`
 	AgentID     string    `json:"agent_id,omitempty"`

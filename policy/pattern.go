@@ -11,7 +11,6 @@ import (
 )
 
 type pattern struct {
-	text   string
 	tokens [][]string // alternatives of each word
 	all    []meaning  // for deny matching
 }
@@ -29,7 +28,7 @@ func compilePattern(text string) (pattern, error) {
 	if bad := shellSyntax(text); bad != "" {
 		return pattern{}, fmt.Errorf("command pattern %q: %q has no meaning in a pattern: write one command's words, with * and **", text, bad)
 	}
-	p := pattern{text: text}
+	var p pattern
 	for _, w := range words {
 		choices, err := ExpandBraces(w)
 		if err != nil {

@@ -73,7 +73,6 @@ export interface ErrorMessage {
   message_type: "error_message";
   error_type: string;
   message: string;
-  detail?: string;
   request_id?: string;
   tool_call_id?: string;
   agent_id?: string;

@@ -41,7 +41,6 @@ func (s *Settled) Error() string { return "settled by " + s.Verdict.By + ": " + 
 type Request[T any] struct {
 	ID      string    // unique among the pending requests
 	CallID  string    // call that the answer decides, or ""; clients may use the same id
-	Owner   string    // client that made the call
 	Expires time.Time // the zero time has passed
 	Show    T
 	Again   bool  // repeated after a restart; it waits even without approvers

@@ -48,7 +48,7 @@ func (p *person) told() []string {
 }
 
 func request(id string) approval.Request[string] {
-	return approval.Request[string]{ID: id, CallID: "call-" + id, Owner: "agent", Expires: time.Now().Add(time.Minute), Show: "rm x"}
+	return approval.Request[string]{ID: id, CallID: "call-" + id, Expires: time.Now().Add(time.Minute), Show: "rm x"}
 }
 
 // answerOf is what Ask returned.

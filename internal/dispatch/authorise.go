@@ -159,7 +159,7 @@ func (d *Dispatcher) put(ctx context.Context, q question, r approval.Request[mes
 	var judging sync.WaitGroup
 	// Ends when the question is answered or settled.
 	judging.Go(func() { changed = d.judgeAgain(waiting, q, settle) })
-	r.ID, r.Owner, r.Answered = q.id, q.call.client, d.takeAnswer(q)
+	r.ID, r.Answered = q.id, d.takeAnswer(q)
 	answer, err = d.opt.Approvals.Ask(waiting, r)
 	settle(nil)
 	judging.Wait()

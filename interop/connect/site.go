@@ -23,7 +23,6 @@ type site struct {
 	program              string // "" if not installed
 	agent                Agent
 	setup                Setup    // for the site's daemon
-	user                 Setup    // for the user's daemon
 	after                [][]byte // the user's files after the change
 	daemon               *exec.Cmd
 }
@@ -74,7 +73,7 @@ func newSite(ctx context.Context, p Plan) (*site, error) {
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return nil, err
 	}
-	s := &site{dir: dir, home: filepath.Join(dir, "home"), workspace: filepath.Join(dir, "workspace"), program: p.Agent.program(), agent: p.Agent, user: p.setup}
+	s := &site{dir: dir, home: filepath.Join(dir, "home"), workspace: filepath.Join(dir, "workspace"), program: p.Agent.program(), agent: p.Agent}
 	for _, step := range p.steps {
 		s.after = append(s.after, step.after)
 	}

@@ -29,7 +29,6 @@ func (h hunk) without(mark byte) []string {
 // patched is a file being patched. Positions are offsets in folded, so that a line costs no more memory than its
 // bytes.
 type patched struct {
-	file   target
 	folded []byte // the lines without their endings, each preceded and followed by "\n"
 	at     int    // position of the first line not in out
 	rest   []byte // content from that line on
@@ -41,8 +40,8 @@ type patched struct {
 }
 
 // newPatched sets a byte order mark aside, unless the hunks contain it.
-func newPatched(file target, content []byte, hunks []hunk) *patched {
-	f := &patched{file: file, at: 1, rest: content, ending: "\n"}
+func newPatched(content []byte, hunks []hunk) *patched {
+	f := &patched{at: 1, rest: content, ending: "\n"}
 	f.out.Grow(len(content) + 64<<10) // most patches add less
 	if text, marked := bytes.CutPrefix(content, []byte(bom)); marked && !slices.ContainsFunc(hunks, hunk.hasBOM) {
 		f.out.WriteString(bom)
@@ -66,7 +65,7 @@ func applyHunks(ctx context.Context, hunks []hunk, file target, content []byte) 
 	if why := notText(content, true); why != "" {
 		return made{}, problem("input", "cannot patch %s: %s", file.name(), why)
 	}
-	f := newPatched(file, content, hunks)
+	f := newPatched(content, hunks)
 	for i, h := range hunks {
 		if ctx.Err() != nil {
 			return made{}, ctx.Err()

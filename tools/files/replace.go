@@ -73,7 +73,7 @@ func replaceAt(content []byte, spans []extent, text string, endings bool) []byte
 // lineEndings finds the line ending in use. Spans must be queried in ascending order.
 type lineEndings struct {
 	content []byte
-	next    int // the first " " at or after the last span
+	next    int // the first "\n" at or after the last span
 	ended   bool
 }
 
