@@ -25,7 +25,7 @@ func (w *walker) builtin(args []word, s *state, source string) bool {
 	case "return":
 		w.leaveFunction(rest, s)
 	case "break", "continue":
-		w.leaveLoop(name, rest, s, source)
+		w.leaveLoop(name, rest, s)
 	case "export", "declare", "typeset", "local", "readonly":
 		w.declareWords(args, s, source)
 	case "let", "enable", "bind", "complete", "compgen", "compopt", "fc", "coproc", "hash", "caller", "history":

@@ -342,7 +342,7 @@ func (w *walker) forWords(l *syntax.WordIter, body func(*state), s *state) {
 	w.join(s, this.breaks)
 }
 
-func (w *walker) leaveLoop(name string, args []word, s *state, source string) {
+func (w *walker) leaveLoop(name string, args []word, s *state) {
 	w.changes++
 	n := countOf(args)
 	if len(w.loops) == 0 {

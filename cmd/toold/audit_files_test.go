@@ -111,7 +111,7 @@ func takesCalls(t *testing.T, dir string) {
 	noError(t, err)
 	rec, _, err := j.Begin(t.Context(), journal.Call{Client: "agent", ID: "another", Message: []byte(`{}`)}, journal.Decision{Action: "allow"})
 	noError(t, err)
-	_, err = j.Finish(t.Context(), rec.Key, journal.Outcome{Status: "success"}, func(int64) (string, []byte, error) { return "m", []byte(`{}`), nil })
+	_, err = j.Finish(rec.Key, journal.Outcome{Status: "success"}, func(int64) (string, []byte, error) { return "m", []byte(`{}`), nil })
 	noError(t, err)
 	noError(t, j.Close())
 	if code, printed := audited(t, dir, "verify"); code != 0 {

@@ -59,7 +59,7 @@ func TestACallIsShownWithAllMessagesOfItsOwn(t *testing.T) {
 	noError(t, err)
 	say := func(agent, text string, times int) {
 		for range times {
-			_, err := j.Append(t.Context(), journal.Message{Type: "approval_response_message", Direction: journal.In, Client: "x", Origin: message.Origin{AgentID: agent}, CallID: "c1", Body: fmt.Appendf(nil, `{"reason":%q}`, text)})
+			_, err := j.Append(journal.Message{Type: "approval_response_message", Direction: journal.In, Client: "x", Origin: message.Origin{AgentID: agent}, CallID: "c1", Body: fmt.Appendf(nil, `{"reason":%q}`, text)})
 			noError(t, err)
 		}
 	}
@@ -110,7 +110,7 @@ func TestAcceptGoesOnAfterAnyDamage(t *testing.T) {
 	j, err := journal.Open(t.Context(), original, journal.Self())
 	noError(t, err)
 	for range 60 { // some segments
-		_, err = j.Append(t.Context(), journal.Message{Type: "user_message", Direction: journal.In, Client: "x", Body: []byte(`{"text":"` + strings.Repeat("x", 60_000) + `"}`)})
+		_, err = j.Append(journal.Message{Type: "user_message", Direction: journal.In, Client: "x", Body: []byte(`{"text":"` + strings.Repeat("x", 60_000) + `"}`)})
 		noError(t, err)
 	}
 	noError(t, j.Close())

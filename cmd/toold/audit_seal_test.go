@@ -87,7 +87,7 @@ func recordAnother(t *testing.T, dir string) {
 	t.Helper()
 	j, err := journal.Open(t.Context(), dir, journal.Self())
 	noError(t, err)
-	_, err = j.Append(t.Context(), journal.Message{Type: "user_message", Direction: journal.In, Client: "x", Body: []byte("{}")})
+	_, err = j.Append(journal.Message{Type: "user_message", Direction: journal.In, Client: "x", Body: []byte("{}")})
 	noError(t, err)
 	noError(t, j.Close())
 }

@@ -121,14 +121,14 @@ func recordedCalls(t *testing.T, dir, person string) {
 	output.Write(tools.Stdout, []byte("a line\n"))
 	output.Write(tools.Stderr, []byte("an error\n"))
 	output.Close()
-	_, err = j.Finish(ctx, rec.Key, journal.Outcome{Status: "success", Output: output.Sum()}, build)
+	_, err = j.Finish(rec.Key, journal.Outcome{Status: "success", Output: output.Sum()}, build)
 	noError(t, err)
 	j.Delivered(rec.Key, failed)
 	rec, _, err = j.Receive(ctx, call("asked", "git push"))
 	noError(t, err)
-	noError(t, j.Decide(ctx, rec.Key, journal.Waiting, journal.Decision{Action: "ask", By: "policy", Rule: "push"}))
-	noError(t, j.Intend(ctx, rec.Key, journal.Decision{Action: "allow", By: "person", Person: person, Rule: "push"}))
-	_, err = j.Finish(ctx, rec.Key, journal.Outcome{Status: "error"}, build)
+	noError(t, j.Decide(rec.Key, journal.Waiting, journal.Decision{Action: "ask", By: "policy", Rule: "push"}))
+	noError(t, j.Intend(rec.Key, journal.Decision{Action: "allow", By: "person", Person: person, Rule: "push"}))
+	_, err = j.Finish(rec.Key, journal.Outcome{Status: "error"}, build)
 	noError(t, err)
 	_, _, err = j.Answer(ctx, call("denied", "rm -rf /"), false, journal.Outcome{Status: "error", ErrorType: "denied", Decision: journal.Decision{Action: "deny", By: "policy", Rule: "rm"}}, build)
 	noError(t, err)
@@ -138,7 +138,7 @@ func recordedCalls(t *testing.T, dir, person string) {
 	large.Arguments = []byte(largeArguments)
 	rec, _, err = j.Begin(ctx, large, journal.Decision{Action: "allow", By: "policy", Rule: "presets"})
 	noError(t, err)
-	_, err = j.Finish(ctx, rec.Key, journal.Outcome{Status: "success"}, func(seq int64) (string, []byte, error) {
+	_, err = j.Finish(rec.Key, journal.Outcome{Status: "success"}, func(seq int64) (string, []byte, error) {
 		return fmt.Sprint("message-out-", seq), []byte(largeResult), nil
 	})
 	noError(t, err)
@@ -207,7 +207,7 @@ func TestVerifyFindsEveryEditOfTheIndex(t *testing.T) {
 	j, err := journal.Open(t.Context(), dir, journal.Self())
 	noError(t, err)
 	for range 1100 { // fewer are read from the log
-		_, err := j.Append(t.Context(), journal.Message{Type: "note", Direction: journal.In, Body: []byte("{}")})
+		_, err := j.Append(journal.Message{Type: "note", Direction: journal.In, Body: []byte("{}")})
 		noError(t, err)
 	}
 	noError(t, j.Close())

@@ -254,7 +254,7 @@ func (k *pruner) parts(ctx context.Context) (list []prunable, err error) {
 				keep = math.MaxInt64 // nor are later ones
 			}
 		}
-		list = append(list, prunable{bytes: p.Bytes, used: p.Ended, keep: keep, journal: true, remove: func() (bool, error) { return k.journal.Remove(ctx, p) }})
+		list = append(list, prunable{bytes: p.Bytes, used: p.Ended, keep: keep, journal: true, remove: func() (bool, error) { return k.journal.Remove(p) }})
 	}
 	other := prunable{bytes: max(0, rest), used: time.Now(), keep: time.Hour, remove: func() (bool, error) { return false, nil }}
 	return append(list, other), err

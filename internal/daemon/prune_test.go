@@ -80,7 +80,7 @@ func began(t *testing.T, cfg config.Config, j *journal.Journal, id string, hours
 
 func ended(t *testing.T, j *journal.Journal, k journal.Key) {
 	t.Helper()
-	must.Get(j.Finish(t.Context(), k, journal.Outcome{Status: "success"}, func(seq int64) (string, []byte, error) {
+	must.Get(j.Finish(k, journal.Outcome{Status: "success"}, func(seq int64) (string, []byte, error) {
 		return fmt.Sprint("message-", seq), []byte(`{}`), nil
 	}))(t)
 }

@@ -40,7 +40,7 @@ func (d *Dispatcher) takeAnswer(q question) func(approval.Verdict) error {
 		if err == nil {
 			m := c.message("approval_response_message", journal.In, body)
 			m.OTID = c.req.OTID
-			_, err = d.opt.Journal.Append(context.Background(), m)
+			_, err = d.opt.Journal.Append(m)
 		}
 		if err != nil {
 			d.opt.Log.Error("cannot journal an answer", zap.String("call", c.ID), zap.Error(err))

@@ -111,7 +111,7 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 	if refused := d.receive(c); refused != nil {
 		return nil, refused
 	}
-	if err := d.opt.Journal.Decide(context.WithoutCancel(ctx), c.rec, journal.Waiting, journalDecision(said)); err != nil {
+	if err := d.opt.Journal.Decide(c.rec, journal.Waiting, journalDecision(said)); err != nil {
 		return nil, &refusal{message.InternalError, "the decision cannot be journalled, so nothing ran: " + err.Error()}
 	}
 	c.proceed(message.CallWaiting, nil)

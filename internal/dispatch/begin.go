@@ -39,7 +39,7 @@ func (d *Dispatcher) begin(c *Call, inv tools.Invocation, said *message.Decision
 	switch {
 	case c.rec != 0:
 		c.kept = false
-		if err := d.opt.Journal.Intend(context.Background(), c.rec, journalDecision(said)); err != nil {
+		if err := d.opt.Journal.Intend(c.rec, journalDecision(said)); err != nil {
 			return &refusal{message.InternalError, "the decision cannot be journalled, so nothing ran: " + err.Error()}
 		}
 		return nil

@@ -217,7 +217,7 @@ func (n *connections) record(about []policy.Decision, said message.Decision) err
 	if err == nil {
 		m := c.message(e.MessageType, journal.Out, body)
 		m.ID = message.NewID("message")
-		_, err = n.d.opt.Journal.Append(context.Background(), m)
+		_, err = n.d.opt.Journal.Append(m)
 	}
 	if err != nil {
 		n.d.opt.Log.Error("cannot journal a decision on a connection", zap.String("call", c.ID), zap.Error(err))

@@ -43,7 +43,7 @@ func History(ctx context.Context, log *journal.Journal, since time.Time, most in
 	slices.Reverse(events)
 	h := &check.History{}
 	for _, e := range events {
-		arguments, err := log.Arguments(ctx, e.key)
+		arguments, err := log.Arguments(e.key)
 		if err != nil {
 			return nil, err
 		}

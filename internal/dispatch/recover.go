@@ -26,7 +26,6 @@ const asksWithin = 30 * time.Second
 func (d *Dispatcher) Recover(ctx context.Context) error {
 	asked, cancel := context.WithTimeout(ctx, asksWithin)
 	defer cancel()
-	ctx = context.WithoutCancel(ctx) // a signal must not leave calls unanswered
 	d.mu.Lock()
 	d.earlyCancels = d.opt.Journal.Fences()
 	d.mu.Unlock()
@@ -37,7 +36,7 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 	var kept []*Call
 	for _, rec := range open {
 		if waits(&rec) {
-			if c := d.goOn(ctx, rec); c != nil {
+			if c := d.goOn(rec); c != nil {
 				kept = append(kept, c)
 				continue
 			}
@@ -49,7 +48,7 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 				d.opt.Log.Error("cannot end a process left by the last run", zap.String("call", rec.ID), zap.Error(alive))
 			}
 		}
-		if err := d.recover(ctx, rec, alive); err != nil {
+		if err := d.recover(rec, alive); err != nil {
 			return fmt.Errorf("cannot answer a call left by the last run: %w", err)
 		}
 		d.opt.Log.Info("answered a call left by the last run", zap.String("call", rec.ID), zap.String("state", string(rec.State)), zap.Bool("killed", killed))
@@ -65,7 +64,7 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 }
 
 // recover journals the return of one call of a crashed daemon. alive is why its process may still run, or nil.
-func (d *Dispatcher) recover(ctx context.Context, rec journal.Record, alive error) error {
+func (d *Dispatcher) recover(rec journal.Record, alive error) error {
 	r := *notStarted()
 	switch {
 	case rec.State == journal.Running && alive != nil:
@@ -85,7 +84,7 @@ func (d *Dispatcher) recover(ctx context.Context, rec journal.Record, alive erro
 			d.opt.Log.Warn("cannot read the output of a call of the last run", zap.String("call", rec.ID), zap.Error(err))
 		}
 	}
-	_, err := d.opt.Journal.Finish(ctx, rec.Key, o, building(ret))
+	_, err := d.opt.Journal.Finish(rec.Key, o, building(ret))
 	return err
 }
 
@@ -110,8 +109,8 @@ func waits(r *journal.Record) bool {
 }
 
 // goOn continues an earlier daemon's call with the current policy. It returns nil if that is impossible.
-func (d *Dispatcher) goOn(ctx context.Context, rec journal.Record) *Call {
-	arguments, err := d.opt.Journal.Arguments(ctx, rec.Key)
+func (d *Dispatcher) goOn(rec journal.Record) *Call {
+	arguments, err := d.opt.Journal.Arguments(rec.Key)
 	var k kept
 	if err == nil {
 		err = json.Unmarshal([]byte(rec.Kept), &k)

@@ -105,7 +105,7 @@ func TestCallsOfACrashedDaemonAreAnswered(t *testing.T) {
 			MessageType: "approval_request_message", Message: []byte(`{}`),
 		})
 		if err == nil && id != "received" {
-			err = before.Intend(t.Context(), rec.Key, journal.Decision{Action: "allow"})
+			err = before.Intend(rec.Key, journal.Decision{Action: "allow"})
 		}
 		if err == nil && id == "started" {
 			err = before.Start(rec.Key, "1 2 3", "")
@@ -383,7 +383,7 @@ func TestWhatCannotBeRecordedAsStartedDoesNotRun(t *testing.T) {
 		rec, _, err := b.journal.Begin(t.Context(), b.journalled(c), journal.Decision{})
 		must.Do(t, err)
 		c.rec = rec.Key
-		if _, err := b.journal.Finish(t.Context(), c.rec, journal.Outcome{}, building(message.ToolReturn{})); err != nil { // so it may not start
+		if _, err := b.journal.Finish(c.rec, journal.Outcome{}, building(message.ToolReturn{})); err != nil { // so it may not start
 			t.Fatal(err)
 		}
 		out := b.execute(t.Context(), c, inv, outcome{decision: &message.Decision{}})

@@ -73,7 +73,7 @@ func (d *Dispatcher) quietCall(dialect message.Dialect, client, agent string, as
 // returnOf returns the return of a recorded call, journaled or not, or nil.
 func (d *Dispatcher) returnOf(rec journal.Record) *message.ToolReturn {
 	if len(rec.Result) == 0 {
-		if ret, _ := d.save(context.Background(), rec.Key); ret != nil {
+		if ret, _ := d.save(rec.Key); ret != nil {
 			return ret
 		}
 		// SaveReturns may have journaled it meanwhile.

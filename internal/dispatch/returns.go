@@ -51,7 +51,7 @@ func (d *Dispatcher) record(c *Call, out outcome, ret *message.ToolReturn) (err 
 		return text(seq)
 	}
 	if c.rec != 0 {
-		if _, err = d.opt.Journal.Finish(context.Background(), c.rec, o, build); err != nil {
+		if _, err = d.opt.Journal.Finish(c.rec, o, build); err != nil {
 			ret.SeqID = 0
 		}
 		return err
@@ -246,7 +246,7 @@ func (d *Dispatcher) saveAll(ctx context.Context) {
 	keys := slices.Collect(maps.Keys(d.unsaved))
 	d.mu.Unlock()
 	for _, k := range keys {
-		if _, ok := d.save(ctx, k); !ok && ctx.Err() != nil {
+		if _, ok := d.save(k); !ok && ctx.Err() != nil {
 			break
 		}
 	}
@@ -258,14 +258,14 @@ func (d *Dispatcher) saveAll(ctx context.Context) {
 	}
 }
 
-func (d *Dispatcher) save(ctx context.Context, k journal.Key) (*message.ToolReturn, bool) {
+func (d *Dispatcher) save(k journal.Key) (*message.ToolReturn, bool) {
 	d.mu.Lock()
 	u, ok := d.unsaved[k]
 	d.mu.Unlock()
 	if !ok {
 		return nil, false
 	}
-	seq, err := d.opt.Journal.Finish(context.WithoutCancel(ctx), k, u.outcome, building(u.ret))
+	seq, err := d.opt.Journal.Finish(k, u.outcome, building(u.ret))
 	recorded := errors.Is(err, journal.ErrState) // recorded earlier, or by another daemon
 	if err != nil && !recorded {
 		return &u.ret, false

@@ -82,7 +82,7 @@ func TestACallThatDidNotStartIsRecordedAnew(t *testing.T) {
 		first = rec.Key
 	})
 	dead(t, dir, daemon(1<<30), func(j *journal.Journal) {
-		must.Get(finish(t.Context(), j, first, notStarted))(t)
+		must.Get(finish(j, first, notStarted))(t)
 		other := call("c1")
 		other.ArgsHash = "of other arguments"
 		if rec, fresh, err := j.Begin(t.Context(), other, allow); err != nil || fresh || rec.Key != first {
@@ -97,7 +97,7 @@ func TestACallThatDidNotStartIsRecordedAnew(t *testing.T) {
 			t.Errorf("the repeat of the repeat: fresh %v, %+v, %v", fresh, rec, err)
 		}
 		must.Do(t, j.Start(second, "", ""))
-		must.Get(finish(t.Context(), j, second, journal.Outcome{Status: "success"}))(t)
+		must.Get(finish(j, second, journal.Outcome{Status: "success"}))(t)
 	})
 	again := func(made string, j *journal.Journal) {
 		if rec, fresh, err := j.Receive(t.Context(), call("c1")); err != nil || fresh || rec.Key != second || rec.Status != "success" {
@@ -120,7 +120,7 @@ func TestAQuestionThatIsAskedAgainKeepsItsTime(t *testing.T) {
 	c := call("c1")
 	c.Kept = `{"program":{"name":"x"}}`
 	dead(t, dir, daemon(1<<29), func(j *journal.Journal) {
-		must.Do(t, j.Decide(t.Context(), receive(t, j, c), journal.Waiting, journal.Decision{Action: "ask", Rule: "first"}))
+		must.Do(t, j.Decide(receive(t, j, c), journal.Waiting, journal.Decision{Action: "ask", Rule: "first"}))
 	})
 	var asked journal.Record
 	dead(t, dir, daemon(1<<30), func(j *journal.Journal) {
@@ -130,7 +130,7 @@ func TestAQuestionThatIsAskedAgainKeepsItsTime(t *testing.T) {
 		}
 		list := must.Get(j.Unfinished(nil))(t)
 		asked = list[0]
-		must.Do(t, j.Decide(t.Context(), asked.Key, journal.Waiting, journal.Decision{Action: "ask", Rule: "second"}))
+		must.Do(t, j.Decide(asked.Key, journal.Waiting, journal.Decision{Action: "ask", Rule: "second"}))
 	})
 	j := open(t, dir)
 	list := must.Get(j.Unfinished(nil))(t)
@@ -138,7 +138,7 @@ func TestAQuestionThatIsAskedAgainKeepsItsTime(t *testing.T) {
 	if got.State != journal.Waiting || got.Decision.Rule != "second" || !got.DecidedAt.Equal(asked.DecidedAt) || got.Kept != c.Kept {
 		t.Errorf("it is %+v, first asked at %v", got, asked.DecidedAt)
 	}
-	text, err := j.Arguments(t.Context(), got.Key)
+	text, err := j.Arguments(got.Key)
 	if err != nil || string(text) != string(c.Arguments) {
 		t.Errorf("its arguments are %q, %v", text, err)
 	}

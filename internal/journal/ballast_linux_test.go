@@ -36,7 +36,7 @@ func TestReturnsThatFailTogetherHaveTheRoomOfTheBallast(t *testing.T) {
 		var all sync.WaitGroup
 		for _, k := range running {
 			all.Go(func() {
-				if err := finished(t, j, k); err != nil {
+				if err := finished(j, k); err != nil {
 					t.Errorf("%v: %v", full, err)
 				}
 			})
@@ -77,7 +77,7 @@ func TestAReturnKeepsTheRoomThatItMadeForItself(t *testing.T) {
 		return syscall.ENOSPC
 	}
 	disk.noRoom.Store(&noRoom)
-	if err := finished(t, j, rec.Key); err != nil {
+	if err := finished(j, rec.Key); err != nil {
 		t.Errorf("the return is not recorded: %v", err)
 	}
 	all.Wait()

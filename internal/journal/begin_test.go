@@ -66,13 +66,13 @@ func TestAFailingRecordSpoilsNoOther(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, dir)
 	ended := receive(t, j, call("ended"))
-	must.Get(finish(t.Context(), j, ended, journal.Outcome{Status: "success"}))(t)
+	must.Get(finish(j, ended, journal.Outcome{Status: "success"}))(t)
 	var wg sync.WaitGroup
 	for g := range 16 {
 		wg.Go(func() {
 			for i := range 10 {
 				if g%4 == 0 {
-					wantErr(t, "a second intent", j.Intend(t.Context(), ended, allow), journal.ErrState)
+					wantErr(t, "a second intent", j.Intend(ended, allow), journal.ErrState)
 					continue
 				}
 				if err := cycle(t.Context(), j, call(fmt.Sprintf("%d-%d", g, i))); err != nil {
@@ -95,7 +95,7 @@ func TestWhatNobodyWaitsForIsWrittenSoon(t *testing.T) {
 	j, other := open(t, dir), open(t, dir)
 	rec, _, err := j.Begin(t.Context(), call("c1"), allow)
 	must.Do(t, err)
-	must.Get(finish(t.Context(), j, rec.Key, journal.Outcome{Status: "success"}))(t)
+	must.Get(finish(j, rec.Key, journal.Outcome{Status: "success"}))(t)
 	j.Delivered(rec.Key, fails(t))
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

@@ -44,7 +44,7 @@ func plainCycle(ctx context.Context, j *journal.Journal, n int) error {
 		return err
 	}
 	body := make([]byte, 0, 1200)
-	_, err = j.Finish(ctx, rec.Key, journal.Outcome{Status: "success", OTID: message.NewID("otid")}, func(seq int64) (string, []byte, error) {
+	_, err = j.Finish(rec.Key, journal.Outcome{Status: "success", OTID: message.NewID("otid")}, func(seq int64) (string, []byte, error) {
 		id := message.NewID("message")
 		return id, fmt.Appendf(body, `{"id":%q,"seq_id":%d,"result":"%01000d"}`, id, seq, 0), nil
 	})

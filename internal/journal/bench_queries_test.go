@@ -134,7 +134,7 @@ func oneOfMany(ctx context.Context, j *journal.Journal, n int) error {
 	if n%50 == 0 {
 		o.Status, o.ErrorType = "error", "timeout"
 	}
-	_, err = j.Finish(ctx, rec.Key, o, func(seq int64) (string, []byte, error) {
+	_, err = j.Finish(rec.Key, o, func(seq int64) (string, []byte, error) {
 		return fmt.Sprint("message-out-", n), fmt.Appendf(nil, `{"message_type":"tool_return_message","id":"message-out-%d","seq_id":%d,"tool_call_id":%q,"status":%q,"result":"ok package-%d %0200d\n"}`, n, seq, c.ID, o.Status, n%13, n), nil
 	})
 	return err

@@ -24,7 +24,7 @@ func smallSegments(size int64) func(string) (files, error) {
 func note(t *testing.T, j *Journal, n int) {
 	t.Helper()
 	for range n {
-		must.Get(j.Append(t.Context(), Message{Type: "user_message", Direction: In, Body: []byte("{}")}))(t)
+		must.Get(j.Append(Message{Type: "user_message", Direction: In, Body: []byte("{}")}))(t)
 	}
 }
 
@@ -102,7 +102,7 @@ func BenchmarkCheckpoint(b *testing.B) {
 	defer j.Close()
 	b.Run("message", func(b *testing.B) {
 		for b.Loop() {
-			must.Get(j.Append(b.Context(), Message{Type: "user_message", Direction: In, Body: []byte("{}")}))(b)
+			must.Get(j.Append(Message{Type: "user_message", Direction: In, Body: []byte("{}")}))(b)
 		}
 	})
 	b.Run("checkpoint", func(b *testing.B) {

@@ -46,7 +46,7 @@ func child(dir string) error {
 		if err != nil {
 			return err
 		}
-		if err := j.Intend(ctx, rec.Key, allow); err != nil {
+		if err := j.Intend(rec.Key, allow); err != nil {
 			return err
 		}
 		fmt.Printf("intended-%d\n", i)
@@ -125,7 +125,7 @@ func TestWhatWasRecordedOutlivesAKilledDaemon(t *testing.T) {
 		t.Errorf("calls were taken twice: %d, %v", len(again), err)
 	}
 	for _, r := range left {
-		if _, err := finish(t.Context(), j, r.Key, journal.Outcome{Status: "error", ErrorType: "unknown_after_crash"}); err != nil {
+		if _, err := finish(j, r.Key, journal.Outcome{Status: "error", ErrorType: "unknown_after_crash"}); err != nil {
 			t.Error(err)
 		}
 	}

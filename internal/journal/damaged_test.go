@@ -42,7 +42,7 @@ func TestNoListingOfADamagedJournalIsGivenForAllOfIt(t *testing.T) {
 	told("Untold", len(list), err)
 	_, err = j.FindAny(ctx, "none")
 	told("FindAny", 0, err)
-	_, err = j.Arguments(ctx, 1<<40)
+	_, err = j.Arguments(1 << 40)
 	told("Arguments", 0, err)
 	if _, err := j.FindAny(ctx, "old-0"); err != nil {
 		t.Errorf("a call that is left is not found: %v", err)

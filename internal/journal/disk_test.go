@@ -17,8 +17,8 @@ func begin(t *testing.T, j *Journal, id string) (Record, error) {
 	return rec, err
 }
 
-func finished(t *testing.T, j *Journal, k Key) error {
-	_, err := j.Finish(t.Context(), k, Outcome{Status: "success"}, func(seq int64) (string, []byte, error) {
+func finished(j *Journal, k Key) error {
+	_, err := j.Finish(k, Outcome{Status: "success"}, func(seq int64) (string, []byte, error) {
 		return fmt.Sprint("message-", seq), []byte(`{}`), nil
 	})
 	return err
@@ -31,7 +31,7 @@ func TestAnIntentIsOnTheDiskAtOnceAndAReturnSoon(t *testing.T) {
 	if synced, writes := disk.synced.Load(), disk.writes.Load(); synced != writes {
 		t.Errorf("%d of %d writes are on the disk", synced, writes)
 	}
-	must.Do(t, finished(t, j, rec.Key))
+	must.Do(t, finished(j, rec.Key))
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for disk.synced.Load() != disk.writes.Load() {
@@ -76,7 +76,7 @@ func TestNothingIsBegunOnADiskThatHasFailed(t *testing.T) {
 	if _, err := begin(t, j, "later"); err == nil {
 		t.Error("a call was begun after the disk had failed")
 	}
-	if err := finished(t, j, ran.Key); err != nil {
+	if err := finished(j, ran.Key); err != nil {
 		t.Errorf("the return of a call that ran: %v", err)
 	}
 }
@@ -159,7 +159,7 @@ func TestReturnsThatFailTogetherOnAFullDiskAreAllRecorded(t *testing.T) {
 	var all sync.WaitGroup
 	for _, k := range keys {
 		all.Go(func() {
-			if err := finished(t, j, k); err != nil {
+			if err := finished(j, k); err != nil {
 				t.Errorf("a return on a full disk: %v", err)
 			}
 		})

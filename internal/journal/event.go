@@ -244,15 +244,5 @@ func (e *removedEvent) fields(c *codec) {
 	for _, n := range []*int64{&e.stays, &e.lastKey, &e.lastSeq} {
 		c.number(n)
 	}
-	n := int64(len(e.fences))
-	c.number(&n)
-	for i := range n {
-		if int(i) == len(e.fences) {
-			e.fences = append(e.fences, fenceEvent{})
-		}
-		f := &e.fences[i]
-		if f.fields(c); f.id == "" {
-			break // the body is cut off
-		}
-	}
+	listOf(c, &e.fences, func(f *fenceEvent) { f.fields(c) })
 }

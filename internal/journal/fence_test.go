@@ -59,7 +59,7 @@ func TestBackgroundCallsAreUntoldUntilTheyAreDelivered(t *testing.T) {
 			continue
 		}
 		keys = append(keys, receive(t, j, c))
-		must.Get(finish(t.Context(), j, keys[len(keys)-1], journal.Outcome{}))(t)
+		must.Get(finish(j, keys[len(keys)-1], journal.Outcome{}))(t)
 	}
 	j.Delivered(keys[2], fails(t))
 	untold := func(client string, limit int) (ids []string) {

@@ -74,7 +74,7 @@ func (j *Journal) query(do func(*view) error) error {
 }
 
 // Arguments returns a call's arguments as recorded, or ErrNotFound.
-func (j *Journal) Arguments(ctx context.Context, k Key) (text []byte, err error) {
+func (j *Journal) Arguments(k Key) (text []byte, err error) {
 	err = j.query(func(v *view) error {
 		e, err := v.callEvent(k)
 		if err == nil {

@@ -52,12 +52,12 @@ func TestAFullDiskIsAnErrorAndNotALoss(t *testing.T) {
 	}
 	explained := allow
 	explained.Reason = strings.Repeat("x", 1<<20)
-	if err := j.Intend(t.Context(), k, explained); err == nil || refused == 0 {
+	if err := j.Intend(k, explained); err == nil || refused == 0 {
 		t.Errorf("a full disk went unnoticed: intend %v, %d calls refused", err, refused)
 	}
 
 	must.Do(t, os.Remove(ballast))
-	must.Do(t, j.Intend(t.Context(), k, allow))
+	must.Do(t, j.Intend(k, allow))
 	verify(t, dir)
 	if rec, err := j.FindAny(t.Context(), "intended"); err != nil || rec.State != journal.Intended {
 		t.Errorf("record is %+v, %v", rec, err)
@@ -87,7 +87,7 @@ func TestAReturnHasRoomOnAFullDisk(t *testing.T) {
 	}
 	body := fmt.Appendf(nil, `{"result":"%s"}`, strings.Repeat("x", 200_000))
 	for _, k := range running {
-		if _, err := j.Finish(t.Context(), k, journal.Outcome{Status: "success"}, func(seq int64) (string, []byte, error) {
+		if _, err := j.Finish(k, journal.Outcome{Status: "success"}, func(seq int64) (string, []byte, error) {
 			return fmt.Sprint("message-", seq), body, nil
 		}); err != nil {
 			t.Errorf("a return on a full disk: %v", err)
@@ -123,7 +123,7 @@ func TestCallsOfADeadDaemonAreTakenOverOnAFullDisk(t *testing.T) {
 			j = open(t, dir)
 		}
 		for i := 0; ; i++ { // until the room in the last block is used up too
-			if _, err := j.Append(t.Context(), journal.Message{Origin: message.Origin{ID: fmt.Sprint(i)}, Direction: journal.Out, Body: []byte(`{}`)}); err != nil {
+			if _, err := j.Append(journal.Message{Origin: message.Origin{ID: fmt.Sprint(i)}, Direction: journal.Out, Body: []byte(`{}`)}); err != nil {
 				break
 			}
 		}
@@ -141,7 +141,7 @@ func takesOver(t *testing.T, j *journal.Journal) {
 	if _, _, err := j.Begin(t.Context(), call("new"), allow); err == nil {
 		t.Error("a new call took their room")
 	}
-	must.Get(j.Finish(t.Context(), list[0].Key, journal.Outcome{Status: "error"}, func(seq int64) (string, []byte, error) {
+	must.Get(j.Finish(list[0].Key, journal.Outcome{Status: "error"}, func(seq int64) (string, []byte, error) {
 		return fmt.Sprint("message-", seq), []byte(`{}`), nil
 	}))(t)
 }

@@ -178,7 +178,7 @@ func TestSecretsInAnOldJournalAreMasked(t *testing.T) {
 	}))
 	j := must.Get(Open(t.Context(), dir, Self()))(t)
 	defer j.Close()
-	if text, err := j.Arguments(t.Context(), 1); err != nil || !strings.Contains(string(text), "TOKEN=[redacted]") {
+	if text, err := j.Arguments(1); err != nil || !strings.Contains(string(text), "TOKEN=[redacted]") {
 		t.Errorf("the arguments are %s, %v", text, err)
 	}
 }

@@ -55,8 +55,8 @@ func receive(t testing.TB, j *journal.Journal, c journal.Call) journal.Key {
 	return rec.Key
 }
 
-func finish(ctx context.Context, j *journal.Journal, k journal.Key, o journal.Outcome) (int64, error) {
-	return j.Finish(ctx, k, o, func(seq int64) (string, []byte, error) {
+func finish(j *journal.Journal, k journal.Key, o journal.Outcome) (int64, error) {
+	return j.Finish(k, o, func(seq int64) (string, []byte, error) {
 		return fmt.Sprintf("message-return-%d", k), fmt.Appendf(nil, `{"id":"message-return-%d","seq_id":%d}`, k, seq), nil
 	})
 }
@@ -79,11 +79,11 @@ func TestACallIsRecordedFromRequestToDelivery(t *testing.T) {
 	j := must.Get(journal.Open(t.Context(), dir, journal.Self()))(t)
 	ctx := t.Context()
 	k := receive(t, j, call("c1"))
-	must.Do(t, j.Decide(ctx, k, journal.Waiting, journal.Decision{Action: "ask", By: "policy"}))
-	must.Do(t, j.Intend(ctx, k, allow))
+	must.Do(t, j.Decide(k, journal.Waiting, journal.Decision{Action: "ask", By: "policy"}))
+	must.Do(t, j.Intend(k, allow))
 	must.Do(t, j.Start(k, "77 1 boot", "/spool/c1"))
 	code := 3
-	seq := must.Get(finish(ctx, j, k, journal.Outcome{Status: "error", ExitCode: &code, Signal: "SIGTERM", Sandbox: "{}", OTID: "otid-2"}))(t)
+	seq := must.Get(finish(j, k, journal.Outcome{Status: "error", ExitCode: &code, Signal: "SIGTERM", Sandbox: "{}", OTID: "otid-2"}))(t)
 	j.Delivered(k, fails(t))
 	j.Delivered(k, fails(t))
 	must.Do(t, j.Close())
@@ -101,7 +101,7 @@ func TestACallIsRecordedFromRequestToDelivery(t *testing.T) {
 	if diff := cmp.Diff(want, got, times); diff != "" {
 		t.Errorf("record (-want +got):\n%s", diff)
 	}
-	if args, err := j.Arguments(ctx, k); err != nil || !bytes.Equal(args, call("c1").Arguments) {
+	if args, err := j.Arguments(k); err != nil || !bytes.Equal(args, call("c1").Arguments) {
 		t.Errorf("arguments are %q, %v", args, err)
 	}
 	if got.IntendedAt.Before(got.ReceivedAt) || got.StartedAt.Before(got.IntendedAt) || got.ReturnedAt.Before(got.StartedAt) || got.DeliveredAt.Before(got.ReturnedAt) {
@@ -113,7 +113,7 @@ func TestARepeatedCallIsFoundAsItStands(t *testing.T) {
 	t.Parallel()
 	j := open(t, t.TempDir())
 	k := receive(t, j, call("c1"))
-	must.Do(t, j.Intend(t.Context(), k, allow))
+	must.Do(t, j.Intend(k, allow))
 
 	again := call("c1")
 	again.ArgsHash, again.Tool = "other", "other"
@@ -151,16 +151,16 @@ func TestACallIsIntendedAndReturnedOnce(t *testing.T) {
 	j.Delivered(k, func(err error) { early <- err })
 	wantErr(t, "delivery before the return", <-early, journal.ErrState)
 	wantErr(t, "a start before the intent", j.Start(k, "1", ""), journal.ErrState)
-	must.Do(t, j.Intend(ctx, k, allow))
-	wantErr(t, "second intent", j.Intend(ctx, k, allow), journal.ErrState)
-	wantErr(t, "decision after the intent", j.Decide(ctx, k, journal.Decided, allow), journal.ErrState)
-	_, err := finish(ctx, j, k, journal.Outcome{Status: "success"})
+	must.Do(t, j.Intend(k, allow))
+	wantErr(t, "second intent", j.Intend(k, allow), journal.ErrState)
+	wantErr(t, "decision after the intent", j.Decide(k, journal.Decided, allow), journal.ErrState)
+	_, err := finish(j, k, journal.Outcome{Status: "success"})
 	must.Do(t, err)
-	_, err = finish(ctx, j, k, journal.Outcome{Status: "error"})
+	_, err = finish(j, k, journal.Outcome{Status: "error"})
 	wantErr(t, "second return", err, journal.ErrState)
-	wantErr(t, "intent after the return", j.Intend(ctx, k, allow), journal.ErrState)
-	wantErr(t, "a call that is not there", j.Intend(ctx, k+1, allow), journal.ErrNotFound)
-	_, err = j.Arguments(ctx, k+1)
+	wantErr(t, "intent after the return", j.Intend(k, allow), journal.ErrState)
+	wantErr(t, "a call that is not there", j.Intend(k+1, allow), journal.ErrNotFound)
+	_, err = j.Arguments(k + 1)
 	wantErr(t, "arguments of nothing", err, journal.ErrNotFound)
 	_, err = j.FindAny(ctx, "c2")
 	wantErr(t, "finding nothing", err, journal.ErrNotFound)
@@ -173,7 +173,7 @@ func TestARefusedCallKeepsItsDecision(t *testing.T) {
 	c.Canonical = ""
 	k := receive(t, j, c)
 	deny := journal.Decision{Action: "deny", By: "policy", Rule: "r"}
-	must.Get(finish(t.Context(), j, k, journal.Outcome{Status: "error", ErrorType: "denied", Canonical: "bash", Decision: deny}))(t)
+	must.Get(finish(j, k, journal.Outcome{Status: "error", ErrorType: "denied", Canonical: "bash", Decision: deny}))(t)
 	rec, err := j.FindAny(t.Context(), "c1")
 	if err != nil || rec.Decision != deny || rec.ErrorType != "denied" || rec.Canonical != "bash" || !rec.IntendedAt.IsZero() || rec.ExitCode != nil {
 		t.Errorf("record is %+v, %v", rec, err)
@@ -186,9 +186,9 @@ func TestAReturnThatCannotBeMadeIsNotRecorded(t *testing.T) {
 	j := open(t, dir)
 	k := receive(t, j, call("c1"))
 	broken := errors.New("broken")
-	_, err := j.Finish(t.Context(), k, journal.Outcome{}, func(int64) (string, []byte, error) { return "", nil, broken })
+	_, err := j.Finish(k, journal.Outcome{}, func(int64) (string, []byte, error) { return "", nil, broken })
 	wantErr(t, "Finish", err, broken)
-	seq, err := finish(t.Context(), j, k, journal.Outcome{Status: "success"})
+	seq, err := finish(j, k, journal.Outcome{Status: "success"})
 	if err != nil || seq != 2 {
 		t.Errorf("the next Finish got number %d, %v; want 2", seq, err)
 	}
@@ -326,7 +326,7 @@ func cycle(ctx context.Context, j *journal.Journal, c journal.Call) error {
 	if err := j.Start(rec.Key, "77 1 boot", "/spool"); err != nil {
 		return err
 	}
-	if _, err := finish(ctx, j, rec.Key, journal.Outcome{Status: "success"}); err != nil {
+	if _, err := finish(j, rec.Key, journal.Outcome{Status: "success"}); err != nil {
 		return err
 	}
 	j.Delivered(rec.Key, late)

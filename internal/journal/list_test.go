@@ -24,7 +24,7 @@ func TestTheNewestHundredComeFirstUnlessAskedOtherwise(t *testing.T) {
 	t.Parallel()
 	j := open(t, t.TempDir())
 	for range 101 {
-		must.Get(j.Append(t.Context(), journal.Message{Direction: journal.In, Body: []byte("{}")}))(t)
+		must.Get(j.Append(journal.Message{Direction: journal.In, Body: []byte("{}")}))(t)
 	}
 	p, err := j.List(t.Context(), journal.Query{})
 	must.Do(t, err)
@@ -43,7 +43,7 @@ func TestAListedMessageCarriesTheJournalsID(t *testing.T) {
 	c := call("c1")
 	c.Message = []byte(`{"id":"chosen by the client","seq_id":99,"text":"<&>"}`)
 	k := receive(t, j, c)
-	must.Get(finish(t.Context(), j, k, journal.Outcome{Status: "success"}))(t)
+	must.Get(finish(j, k, journal.Outcome{Status: "success"}))(t)
 	p := must.Get(j.List(t.Context(), journal.Query{Ascending: true}))(t)
 	for i, m := range p.Messages {
 		var frame struct {
@@ -68,7 +68,7 @@ func TestAPageOfLargeMessagesIsCutAndSaysSo(t *testing.T) {
 	body := []byte(`{"x":"` + strings.Repeat("x", 5<<20) + `"}`)
 	var all []string
 	for range 5 {
-		must.Get(j.Append(t.Context(), journal.Message{Type: "note", Direction: journal.In, Body: body}))(t)
+		must.Get(j.Append(journal.Message{Type: "note", Direction: journal.In, Body: body}))(t)
 	}
 	q := journal.Query{Ascending: true}
 	for {

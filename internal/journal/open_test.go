@@ -22,11 +22,11 @@ func TestADeletedJournalTakesNothingMore(t *testing.T) {
 	if _, _, err := j.Receive(t.Context(), call("after")); !errors.Is(err, chain.ErrGone) {
 		t.Errorf("a call was taken: %v", err)
 	}
-	if err := j.Intend(t.Context(), k, allow); !errors.Is(err, chain.ErrGone) {
+	if err := j.Intend(k, allow); !errors.Is(err, chain.ErrGone) {
 		t.Errorf("an intent was taken: %v", err)
 	}
 	must.Do(t, os.WriteFile(filepath.Join(dir, "journal", "00000001.log"), nil, 0o600))
-	if err := j.Intend(t.Context(), k, allow); !errors.Is(err, chain.ErrGone) {
+	if err := j.Intend(k, allow); !errors.Is(err, chain.ErrGone) {
 		t.Errorf("an intent was taken beside a new file: %v", err)
 	}
 }

@@ -97,15 +97,15 @@ func live(t *testing.T, r *rand.Rand, j *Journal, i int) {
 			_, _, err = j.receive(t.Context(), soon, c, Received, decision, nil)
 		}
 	case 3:
-		err = j.Decide(t.Context(), k, []State{Waiting, Intended}[r.IntN(2)], decision)
+		err = j.Decide(k, []State{Waiting, Intended}[r.IntN(2)], decision)
 	case 4:
 		err = j.Start(k, "p", some(r, "/spool"))
 	case 5, 6:
-		_, err = j.Finish(t.Context(), k, outcome, build)
+		_, err = j.Finish(k, outcome, build)
 	case 7:
 		j.Delivered(k, failed)
 	case 8:
-		_, err = j.Append(t.Context(), Message{
+		_, err = j.Append(Message{
 			Type: some(r, "type"), Direction: In, Client: some(r, "client"), CallID: fmt.Sprint("id-", r.IntN(i+1)/2), Origin: message.Origin{AgentID: some(r, "agent"), OTID: some(r, "otid")}, Body: []byte(`{}`),
 		})
 	}

@@ -77,7 +77,7 @@ func (j *Journal) Older(ctx context.Context, p Part, age time.Duration) (bool, e
 
 // Remove removes a part and all earlier ones, and records that. It reports false if an open call or Hold needs the
 // part, or if it is already removed. The ids of removed calls can be used again.
-func (j *Journal) Remove(_ context.Context, p Part) (removed bool, err error) {
+func (j *Journal) Remove(p Part) (removed bool, err error) {
 	_ = j.write.look() // on failure, use the records already read
 	err = j.write.remove(func(b *batch, first, last uint32) (uint32, error) {
 		stays := min(p.segment+1, last)

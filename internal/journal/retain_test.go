@@ -21,7 +21,7 @@ func lived(t *testing.T, j *Journal, name string, n int) {
 	for i := range n {
 		rec, err := begin(t, j, fmt.Sprint(name, "-", i))
 		if err == nil {
-			err = finished(t, j, rec.Key)
+			err = finished(j, rec.Key)
 		}
 		must.Do(t, err)
 	}
@@ -32,7 +32,7 @@ func removeAll(t *testing.T, j *Journal) (removed int) {
 	t.Helper()
 	list := must.Get(j.Parts())(t)
 	for _, p := range list {
-		done := must.Get(j.Remove(t.Context(), p))(t)
+		done := must.Get(j.Remove(p))(t)
 		if done {
 			removed++
 		}
@@ -68,7 +68,7 @@ func TestPartsAreRemovedWithTheirCalls(t *testing.T) {
 	if err != nil || len(calls) < 41 || calls[0].Key > open.Key {
 		t.Errorf("%d calls from %d on are left, %v; %d is open", len(calls), calls[0].Key, err, open.Key)
 	}
-	must.Do(t, finished(t, j, open.Key))
+	must.Do(t, finished(j, open.Key))
 	if n := removeAll(t, j); n == 0 {
 		t.Error("nothing was removed when the call had ended")
 	}
@@ -144,7 +144,7 @@ func large(t *testing.T, j *Journal, id string) Record {
 		Client: "agent", ID: id, Arguments: text, MessageType: "approval_request_message", Message: fmt.Appendf(nil, `{"arguments":%s}`, text),
 	}, Decision{Action: "allow"})
 	if err == nil {
-		_, err = j.Finish(t.Context(), rec.Key, Outcome{Status: "success"}, func(seq int64) (string, []byte, error) {
+		_, err = j.Finish(rec.Key, Outcome{Status: "success"}, func(seq int64) (string, []byte, error) {
 			return fmt.Sprint("message-", seq), fmt.Appendf(nil, `{"result":"%s"}`, strings.Repeat("y", largeText)), nil
 		})
 	}
@@ -171,7 +171,7 @@ func TestLargeTextsAreBesideTheLog(t *testing.T) {
 	if n := len(blobs(t, dir)); n != 3 {
 		t.Errorf("there are %d texts beside it", n)
 	}
-	text, err := j.Arguments(t.Context(), one.Key)
+	text, err := j.Arguments(one.Key)
 	rec, found := j.FindAny(t.Context(), "one")
 	if err != nil || found != nil || len(text) < largeText || len(rec.Result) < largeText {
 		t.Errorf("%d bytes of arguments, %v; %d bytes of result, %v", len(text), err, len(rec.Result), found)
@@ -207,7 +207,7 @@ func TestALostTextIsNamedWithItsCall(t *testing.T) {
 	must.Do(t, removeIndex(filepath.Join(dir, "journal")))
 	j, _ = openFaulty(t, dir)
 	for key, want := range map[Key]string{1: `{"command":"one x`, 2: `{"lost":`, 3: ``} {
-		if text, err := j.Arguments(t.Context(), key); err != nil || !strings.HasPrefix(string(text), want) {
+		if text, err := j.Arguments(key); err != nil || !strings.HasPrefix(string(text), want) {
 			t.Errorf("arguments of call %d: %.50s, %v", key, text, err)
 		}
 	}
@@ -272,7 +272,7 @@ func TestAJournalThatRefusesLetsCallsEnd(t *testing.T) {
 	if err := j.Ready(); !errors.Is(err, why) {
 		t.Errorf("it is ready: %v", err)
 	}
-	if err := finished(t, j, rec.Key); err != nil {
+	if err := finished(j, rec.Key); err != nil {
 		t.Error(err)
 	}
 	j.Refuse(nil)
@@ -294,7 +294,7 @@ func TestPartsAreRemovedWhileCallsAreMade(t *testing.T) {
 			for i := range 40 {
 				rec, err := begin(t, j, fmt.Sprint(g, "-", i))
 				if err == nil {
-					err = finished(t, j, rec.Key)
+					err = finished(j, rec.Key)
 				}
 				if err != nil {
 					t.Error(err)
@@ -333,7 +333,7 @@ func TestARemovalThatFailsIsDoneAgain(t *testing.T) {
 	lived(t, j, "a", 40)
 	list := must.Get(j.Parts())(t)
 	disk.stuck.Store(true)
-	if done, err := j.Remove(t.Context(), list[len(list)-1]); err == nil {
+	if done, err := j.Remove(list[len(list)-1]); err == nil {
 		t.Errorf("removed: %v", done)
 	}
 	sound(t, dir)

@@ -147,14 +147,14 @@ func (j *Journal) recorded(ctx context.Context, c *Call) (*Record, error) {
 }
 
 // Decide records, synced, that a call awaits approval (Waiting) or what was decided (Decided).
-func (j *Journal) Decide(_ context.Context, k Key, s State, d Decision) error {
+func (j *Journal) Decide(k Key, s State, d Decision) error {
 	return j.update(synced, "decision", kindDecision, &decisionEvent{int64(k), string(s), d})
 }
 
 // Intend records, synced, the decision and that the call is about to run. Start may be called only afterwards. A
 // second Intend returns ErrState.
-func (j *Journal) Intend(ctx context.Context, k Key, d Decision) error {
-	return j.Decide(ctx, k, Intended, d)
+func (j *Journal) Intend(k Key, d Decision) error {
+	return j.Decide(k, Intended, d)
 }
 
 // Start records that a call may have effects from now on, with its process and the directory of its output, which may
@@ -169,7 +169,7 @@ type Builder func(seq int64) (id string, body []byte, err error)
 
 // Finish records a call's return and its message number. The return may be sent afterwards; the record survives the
 // daemon at once. A second Finish returns ErrState. On a full disk Finish uses the ballast.
-func (j *Journal) Finish(_ context.Context, k Key, o Outcome, build Builder) (seq int64, err error) {
+func (j *Journal) Finish(k Key, o Outcome, build Builder) (seq int64, err error) {
 	finish := func(b *batch) (err error) {
 		_, seq = b.table.next()
 		e := &returnEvent{key: int64(k), outcome: o, sent: sent{seq: seq}}
@@ -195,7 +195,7 @@ func (j *Journal) Delivered(k Key, failed func(error)) {
 
 // Append records a message outside a call's life and returns its number. The journal sets Seq and Time; see Message
 // for its ID.
-func (j *Journal) Append(_ context.Context, m Message) (seq int64, err error) {
+func (j *Journal) Append(m Message) (seq int64, err error) {
 	err = j.write.record(soon, func(b *batch) (err error) {
 		m.Time = b.log.Time()
 		_, m.Seq = b.table.next()

@@ -39,7 +39,7 @@ func (j *Judge) ExplainRecorded(ctx context.Context, id string) (e Explanation, 
 	if err != nil {
 		return e, err
 	}
-	arguments, err := log.Arguments(ctx, rec.Key)
+	arguments, err := log.Arguments(rec.Key)
 	if err != nil {
 		return e, err
 	}

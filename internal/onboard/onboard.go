@@ -112,7 +112,7 @@ func (c *Agents) connect(ctx context.Context, agents []connect.Agent, named bool
 		return c.planned(plans)
 	}
 	if len(plans) > 0 {
-		if err := c.ask(plans); err != nil {
+		if err := c.ask(); err != nil {
 			return err
 		}
 	}
@@ -194,7 +194,7 @@ func (c *Agents) hasToken(agent string) bool {
 	return err == nil
 }
 
-func (c *Agents) ask(plans []connect.Plan) error {
+func (c *Agents) ask() error {
 	if c.Yes {
 		return nil
 	}

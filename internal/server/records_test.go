@@ -166,7 +166,7 @@ func TestAPageSaysWhatIsLost(t *testing.T) {
 	record := must.Get(journal.Open(t.Context(), dir, journal.Self()))(t)
 	defer record.Close()
 	for _, text := range []string{"one", "two", "three"} {
-		must.Get(record.Append(t.Context(), journal.Message{Client: "agent", Origin: message.Origin{AgentID: "a"}, Type: "note", Direction: journal.In, Body: []byte(`{"text":"` + text + `"}`)}))(t)
+		must.Get(record.Append(journal.Message{Client: "agent", Origin: message.Origin{AgentID: "a"}, Type: "note", Direction: journal.In, Body: []byte(`{"text":"` + text + `"}`)}))(t)
 	}
 	part := filepath.Join(dir, "journal", "00000001.log")
 	log := must.Get(os.ReadFile(part))(t)

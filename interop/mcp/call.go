@@ -113,13 +113,13 @@ func (c *call) make(ctx context.Context) (message.ToolReturn, error) {
 	ret, err := c.server.link.Call(ctx, "agent", c.Call, func() client.Events {
 		c.openQuestions(ctx)
 		c.now.Store("running")
-		return c.events(ctx)
+		return c.events()
 	})
 	c.now.Store("")
 	return ret, err
 }
 
-func (c *call) events(ctx context.Context) client.Events {
+func (c *call) events() client.Events {
 	return client.Events{
 		Decision: func(d message.PolicyDecision) {
 			if d.Action == "ask" {

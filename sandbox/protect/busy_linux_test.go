@@ -35,7 +35,7 @@ func rename(t *testing.T, from, to string) {
 }
 
 // seesHook reports whether a Watcher removes a hook from a repository that a call makes.
-func seesHook(g *Watcher, c *Call, dir string, t *testing.T) bool {
+func seesHook(c *Call, dir string, t *testing.T) bool {
 	t.Helper()
 	hook := dir + "/.git/hooks/pre-commit"
 	put(t, hook)
@@ -78,7 +78,7 @@ func TestADirectoryThatIsRenamedWithoutEndIsReadOnce(t *testing.T) {
 	if after > before+2 {
 		t.Errorf("after 1001 renames there were %d watches more", after-before)
 	}
-	if !seesHook(g, c, ws+"/link", t) {
+	if !seesHook(c, ws+"/link", t) {
 		t.Error("the directory is not watched any more")
 	}
 }
@@ -93,7 +93,7 @@ func TestADirectoryThatIsMovedIntoANewOneStaysWatched(t *testing.T) {
 	rename(t, ws+"/d", ws+"/new/d")
 	g.pump(1 << 20)
 	g.mu.Unlock()
-	if !seesHook(g, c, ws+"/new/d/sub", t) {
+	if !seesHook(c, ws+"/new/d/sub", t) {
 		t.Error("the directory is not watched any more")
 	}
 }
@@ -113,7 +113,7 @@ func TestADirectoryThatIsReplacedWhileEventsAreLostIsWatched(t *testing.T) {
 	put(t, ws+"/d/sub/file")
 	g.pump(1 << 20)
 	g.mu.Unlock()
-	if !seesHook(g, c, ws+"/d/sub", t) {
+	if !seesHook(c, ws+"/d/sub", t) {
 		t.Error("the new directory is not watched")
 	}
 }

@@ -94,7 +94,7 @@ func TestADirectoryThatIsRenamedStaysWatched(t *testing.T) {
 				g.mu.Unlock()
 				in, err := os.Lstat(ws + "/" + dir)
 				real, _ := filepath.EvalSymlinks(ws + "/" + dir)
-				if err == nil && in.IsDir() && real == ws+"/"+dir && !seesHook(g, c, ws+"/"+dir, t) {
+				if err == nil && in.IsDir() && real == ws+"/"+dir && !seesHook(c, ws+"/"+dir, t) {
 					t.Error("it is not watched")
 				}
 			})
