@@ -4,6 +4,7 @@ package rerun
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -38,6 +39,33 @@ func AsUser(t *testing.T) (ran bool) {
 	c := exec.CommandContext(t.Context(), dir+"/test", "-test.v", "-test.run=^"+t.Name()+"$")
 	c.Dir, c.Env = dir, append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+	again(t, c)
+	return true
+}
+
+// Mounting runs a test again in namespaces where it may mount, on the directory that it returns then. Otherwise it
+// returns "".
+func Mounting(t *testing.T) (dir string) {
+	t.Helper()
+	const variable = "RERUN_MOUNTING"
+	if dir = os.Getenv(variable); dir != "" {
+		return dir
+	}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := exec.CommandContext(t.Context(), "unshare", "-rm", "mount", "-t", "tmpfs", "none", dir).Run(); err != nil {
+		t.Skipf("nothing can be mounted here: %v", err)
+	}
+	c := exec.CommandContext(t.Context(), "unshare", "-rm", os.Args[0], "-test.v", "-test.run=^"+t.Name()+"$")
+	c.Env = append(os.Environ(), variable+"="+dir)
+	again(t, c)
+	return ""
+}
+
+func again(t *testing.T, c *exec.Cmd) {
+	t.Helper()
 	out, err := c.CombinedOutput()
 	switch {
 	case strings.Contains(string(out), "SKIP: "+t.Name()):
@@ -45,5 +73,4 @@ func AsUser(t *testing.T) (ran bool) {
 	case err != nil || !strings.Contains(string(out), "PASS: "+t.Name()):
 		t.Errorf("%v: %s", err, out)
 	}
-	return true
 }

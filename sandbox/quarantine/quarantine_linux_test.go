@@ -3,7 +3,6 @@ package quarantine_test
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toold/toold/internal/must"
+	"github.com/toold/toold/internal/rerun"
 	"github.com/toold/toold/sandbox/quarantine"
 )
 
@@ -171,7 +171,7 @@ func TestRemovingAnItemFollowsNoLink(t *testing.T) {
 // A part of a file must not pass as the file.
 func TestACopyForWhichThereWasNoRoomIsNotPutBack(t *testing.T) {
 	t.Parallel()
-	store := onTmpfs(t)
+	store := rerun.Mounting(t)
 	if store == "" {
 		return
 	}
@@ -201,7 +201,7 @@ func TestACopyForWhichThereWasNoRoomIsNotPutBack(t *testing.T) {
 // What is left of a copy that a person removes is not taken for one that somebody changed.
 func TestARemovalThatDoesNotEndLeavesNoChangedCopy(t *testing.T) {
 	t.Parallel()
-	dir := onTmpfs(t)
+	dir := rerun.Mounting(t)
 	if dir == "" {
 		return
 	}
@@ -219,28 +219,10 @@ func TestARemovalThatDoesNotEndLeavesNoChangedCopy(t *testing.T) {
 	}
 }
 
-// onTmpfs runs a test once more where it may mount a tmpfs on the directory that it gets. Outside, it is "".
-func onTmpfs(t *testing.T) string {
-	t.Helper()
-	if dir := os.Getenv("PLAY_WORKSPACE"); dir != "" {
-		return dir
-	}
-	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
-	if err := exec.CommandContext(t.Context(), "unshare", "-rm", "mount", "-t", "tmpfs", "none", dir).Run(); err != nil {
-		t.Skipf("nothing can be mounted here: %v", err)
-	}
-	c := exec.CommandContext(t.Context(), "unshare", "-rm", os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	c.Env = append(os.Environ(), "PLAY_WORKSPACE="+dir)
-	if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS: "+t.Name()) {
-		t.Errorf("%v: %s", err, out)
-	}
-	return ""
-}
-
 // TestAnItemThatFindsNoRoomStaysWhole puts items back to another file system, which is full at first.
 func TestAnItemThatFindsNoRoomStaysWhole(t *testing.T) {
 	t.Parallel()
-	ws := onTmpfs(t)
+	ws := rerun.Mounting(t)
 	if ws == "" {
 		return
 	}

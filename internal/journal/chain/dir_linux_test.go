@@ -2,9 +2,7 @@ package chain_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +10,7 @@ import (
 
 	"github.com/toold/toold/internal/journal/chain"
 	"github.com/toold/toold/internal/must"
+	"github.com/toold/toold/internal/rerun"
 )
 
 func TestAFileIsNoDirectory(t *testing.T) {
@@ -27,17 +26,8 @@ func TestAFileIsNoDirectory(t *testing.T) {
 // What is on a file system that was mounted for reading alone can be read.
 func TestALogOnAReadOnlyFileSystemIsRead(t *testing.T) {
 	t.Parallel()
-	path := os.Getenv("CHAIN_DIR")
+	path := rerun.Mounting(t)
 	if path == "" {
-		path := t.TempDir()
-		if err := exec.CommandContext(t.Context(), "unshare", "-rm", "mount", "-t", "tmpfs", "none", path).Run(); err != nil {
-			t.Skipf("nothing can be mounted here: %v", err)
-		}
-		c := exec.CommandContext(t.Context(), "unshare", "-rm", os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-		c.Env = append(os.Environ(), "CHAIN_DIR="+path)
-		if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS: "+t.Name()) {
-			t.Errorf("%v: %s", err, out)
-		}
 		return
 	}
 	must.Do(t, unix.Mount("none", path, "tmpfs", 0, ""))

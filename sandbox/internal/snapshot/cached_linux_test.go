@@ -3,15 +3,14 @@ package snapshot
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/toold/toold/internal/must"
+	"github.com/toold/toold/internal/rerun"
 )
 
 func TestWhatWasMissingIsSeenWhenItComes(t *testing.T) {
@@ -88,17 +87,8 @@ func TestAllShareOneStateUntilItChanges(t *testing.T) {
 // The kernel signals a mount once to each open file.
 func TestAMountIsSeenByAll(t *testing.T) {
 	t.Parallel()
-	dir := os.Getenv("SNAPSHOT_DIR")
+	dir := rerun.Mounting(t)
 	if dir == "" {
-		dir := t.TempDir()
-		if err := exec.CommandContext(t.Context(), "unshare", "-rm", "mount", "-t", "tmpfs", "none", dir).Run(); err != nil {
-			t.Skipf("nothing can be mounted here: %v", err)
-		}
-		c := exec.CommandContext(t.Context(), "unshare", "-rm", os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-		c.Env = append(os.Environ(), "SNAPSHOT_DIR="+dir)
-		if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS: "+t.Name()) {
-			t.Errorf("%v: %s", err, out)
-		}
 		return
 	}
 	must.Do(t, os.Mkdir(dir+"/sub", 0o700))
