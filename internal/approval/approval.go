@@ -173,39 +173,39 @@ func (q *Queue[T]) giveUp(e *entry[T], v Verdict, why error) (Verdict, error) {
 	return Verdict{}, why
 }
 
-// Resolve answers a pending request and returns it. Later answers get ErrNotPending. A *PartlyError is from Answered.
+// Resolve answers a pending request. Later answers get ErrNotPending. A *PartlyError is from Answered.
 // After any other error, which is from Check, the request continues to wait.
-func (q *Queue[T]) Resolve(id string, v Verdict) (Request[T], error) {
+func (q *Queue[T]) Resolve(id string, v Verdict) error {
 	q.mu.Lock()
 	e, ok := q.pending[id]
 	q.mu.Unlock()
 	if !ok {
-		return Request[T]{}, ErrNotPending
+		return ErrNotPending
 	}
 	if check := e.request.Check; check != nil {
 		if err := check(v); err != nil {
-			return Request[T]{}, err
+			return err
 		}
 	}
 	if !q.claim(e) {
-		return Request[T]{}, ErrNotPending
+		return ErrNotPending
 	}
-	err := func() error {
-		final := Verdict{By: ByCancelled, Reason: "the answer could not be recorded"} // if Answered panics
-		defer func() { q.settle(e, final) }()
-		err := error(nil)
-		if e.request.Answered != nil {
-			err = e.request.Answered(v)
-		}
-		if final = v; err != nil {
+	return q.answer(e, v)
+}
+
+// answer ends a claimed entry with an answer.
+func (q *Queue[T]) answer(e *entry[T], v Verdict) error {
+	final := Verdict{By: ByCancelled, Reason: "the answer could not be recorded"} // if Answered panics
+	defer func() { q.settle(e, final) }()
+	if e.request.Answered != nil {
+		if err := e.request.Answered(v); err != nil {
+			final = v
 			final.RequestID = "" // the returned error acknowledges it
+			return &PartlyError{err}
 		}
-		return err
-	}()
-	if err != nil {
-		return e.request, &PartlyError{err}
 	}
-	return e.request, nil
+	final = v
+	return nil
 }
 
 // claim removes e from the pending requests for settle. It returns false if e was answered. It compares entries,

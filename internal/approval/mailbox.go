@@ -66,15 +66,15 @@ func (q *Queue[T]) post(ev event[T]) {
 // deliver delivers the events in mailboxes for which no other goroutine does.
 func (q *Queue[T]) deliver() {
 	q.mu.Lock()
-	var mine []*mailbox[T]
+	var idle []*mailbox[T]
 	for m := range q.approvers {
 		if len(m.events) > 0 && !m.busy {
 			m.busy = true
-			mine = append(mine, m)
+			idle = append(idle, m)
 		}
 	}
 	q.mu.Unlock()
-	for _, m := range mine {
+	for _, m := range idle {
 		q.empty(m)
 	}
 }

@@ -107,7 +107,7 @@ func TestAPersonDecidesOnAHostOnce(t *testing.T) {
 	answering.Go(func() {
 		for range 2 {
 			r := <-person.asked
-			_, _ = b.approvals.Resolve(r.ID, approval.Verdict{Approve: r.Show.Effects[0].Text == "contact new.example:80", By: "ann", Reason: "because"})
+			_ = b.approvals.Resolve(r.ID, approval.Verdict{Approve: r.Show.Effects[0].Text == "contact new.example:80", By: "ann", Reason: "because"})
 		}
 	})
 	w, wake := b.submit("c1", `{}`)

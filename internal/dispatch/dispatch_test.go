@@ -192,7 +192,7 @@ func (b *bench) ask(h hesitant, id string) (*Watcher, <-chan struct{}, approval.
 
 func (b *bench) resolve(t *testing.T, id string, v approval.Verdict) {
 	t.Helper()
-	must.Get(b.approvals.Resolve(id, v))(t)
+	must.Do(t, b.approvals.Resolve(id, v))
 }
 
 // holding is a tool that reports each run and lasts until end is closed.

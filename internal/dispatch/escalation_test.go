@@ -93,7 +93,7 @@ func TestAnAnswerThatAddsTooMuchDoesNotCount(t *testing.T) {
 		{Approve: true, Escalation: approval.Escalation{Network: "all"}},
 		{Approve: false, Escalation: approval.Escalation{Network: "full"}},
 	} {
-		if _, err := b.approvals.Resolve(question.ID, v); err == nil || errors.Is(err, approval.ErrNotPending) {
+		if err := b.approvals.Resolve(question.ID, v); err == nil || errors.Is(err, approval.ErrNotPending) {
 			t.Errorf("%+v: got %v", v, err)
 		}
 	}
@@ -102,7 +102,7 @@ func TestAnAnswerThatAddsTooMuchDoesNotCount(t *testing.T) {
 	}
 	// The answer that counts first decides, whatever a later one would add.
 	for i, v := range []approval.Verdict{{Approve: true, By: "bob"}, yes("full")} {
-		if _, err := b.approvals.Resolve(question.ID, v); errors.Is(err, approval.ErrNotPending) != (i == 1) {
+		if err := b.approvals.Resolve(question.ID, v); errors.Is(err, approval.ErrNotPending) != (i == 1) {
 			t.Errorf("answer %d: %v", i+1, err)
 		}
 	}
@@ -118,7 +118,7 @@ func TestOnlyWhatHasAMeaningForACallIsAdded(t *testing.T) {
 	if question.Show.MayWiden != nil {
 		t.Errorf("offered is %+v", question.Show.MayWiden)
 	}
-	if _, err := b.approvals.Resolve(question.ID, yes("full")); err == nil || errors.Is(err, approval.ErrNotPending) {
+	if err := b.approvals.Resolve(question.ID, yes("full")); err == nil || errors.Is(err, approval.ErrNotPending) {
 		t.Errorf("got %v", err)
 	}
 	b.resolve(t, question.ID, approval.Verdict{By: "ada"})
@@ -233,7 +233,7 @@ func TestAQuestionAboutAHostIsYesOrNo(t *testing.T) {
 	if question.Show.MayWiden != nil {
 		t.Errorf("offered is %+v", question.Show.MayWiden)
 	}
-	if _, err := b.approvals.Resolve(question.ID, yes("full")); err == nil || !strings.Contains(err.Error(), "yes or no") {
+	if err := b.approvals.Resolve(question.ID, yes("full")); err == nil || !strings.Contains(err.Error(), "yes or no") {
 		t.Errorf("got %v", err)
 	}
 	b.resolve(t, question.ID, approval.Verdict{Approve: true, By: "ada"})

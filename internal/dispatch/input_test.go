@@ -146,7 +146,7 @@ func TestAPersonMayChangeACallBeforeItRuns(t *testing.T) {
 		b, h := newBench(t, policy.Ask, &probe{background: row.background}), newHesitant()
 		leave := b.approvals.Join(h)
 		w, wake, question := b.ask(h, "call_1")
-		_, err := b.approvals.Resolve(question.ID, row.verdict)
+		err := b.approvals.Resolve(question.ID, row.verdict)
 		if (err == nil) != (row.failure == "") || err != nil && !strings.Contains(err.Error(), row.failure) {
 			t.Errorf("%+v is taken with %v", row.verdict, err)
 		}
@@ -181,7 +181,7 @@ func TestAPersonCannotChangeACallIntoOneOfAnotherWorkspace(t *testing.T) {
 	w, wake, question := b.ask(h, "call_1")
 	for cwd, why := range map[string]string{other: "the edited call is one in the workspace " + other, none: "is in no registered workspace"} {
 		v := approval.Verdict{Approve: true, By: "ada", Arguments: `{"cwd":"` + cwd + `"}`}
-		if _, err := b.approvals.Resolve(question.ID, v); err == nil || !strings.Contains(err.Error(), why) {
+		if err := b.approvals.Resolve(question.ID, v); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("in %s it is taken with %v", cwd, err)
 		}
 	}
@@ -209,7 +209,7 @@ func TestAPersonMayChangeACallNearAnotherWorkspace(t *testing.T) {
 	})
 	question := <-h.asked
 	list[1] = opened()
-	if _, err := b.approvals.Resolve(question.ID, approval.Verdict{Approve: true, By: "ada", Arguments: `{"cwd":"/nowhere"}`}); err == nil || !strings.Contains(err.Error(), "is one in the workspace /nowhere") {
+	if err := b.approvals.Resolve(question.ID, approval.Verdict{Approve: true, By: "ada", Arguments: `{"cwd":"/nowhere"}`}); err == nil || !strings.Contains(err.Error(), "is one in the workspace /nowhere") {
 		t.Errorf("in the first workspace it is taken with %v", err)
 	}
 	b.resolve(t, question.ID, approval.Verdict{Approve: true, By: "ada", Arguments: `{"a":1}`})

@@ -88,7 +88,7 @@ func TestACallThatWaitsForAPersonTakesNoPlace(t *testing.T) {
 	b.slots = newQueue(1, 1)
 	defer b.approvals.Join(onAsked(func(r approval.Request[message.ApprovalRequest]) {
 		if r.CallID == "quick" {
-			if _, err := b.approvals.Resolve(r.ID, approval.Verdict{Approve: true}); err != nil {
+			if err := b.approvals.Resolve(r.ID, approval.Verdict{Approve: true}); err != nil {
 				t.Error(err)
 			}
 		}

@@ -22,7 +22,7 @@ func willing(t *testing.T, b *bench) *[]message.ApprovalRequest {
 	var asked []message.ApprovalRequest
 	t.Cleanup(b.approvals.Join(onAsked(func(r approval.Request[message.ApprovalRequest]) {
 		asked = append(asked, r.Show)
-		if _, err := b.approvals.Resolve(r.ID, approval.Verdict{Approve: true, By: "ada", Remember: "conversation"}); err != nil {
+		if err := b.approvals.Resolve(r.ID, approval.Verdict{Approve: true, By: "ada", Remember: "conversation"}); err != nil {
 			t.Error(err)
 		}
 	})))
@@ -313,7 +313,7 @@ func TestAnAnswerBecomesARuleOfThePolicyFile(t *testing.T) {
 		leave := b.approvals.Join(h)
 		b.submit("call_1", `{}`)
 		question := <-h.asked
-		_, err := b.approvals.Resolve(question.ID, row.verdict)
+		err := b.approvals.Resolve(question.ID, row.verdict)
 		b.stop(t)
 		leave()
 		want := []string{row.want, "ada", "call_1"}
@@ -345,7 +345,7 @@ func TestAYesToOtherArgumentsIsNotRemembered(t *testing.T) {
 	defer b.approvals.Join(onAsked(func(r approval.Request[message.ApprovalRequest]) {
 		asked++
 		for _, scope := range []string{"conversation", "command", ""} {
-			_, err := b.approvals.Resolve(r.ID, approval.Verdict{Approve: true, By: "ada", Arguments: `{"n": 2}`, Remember: scope})
+			err := b.approvals.Resolve(r.ID, approval.Verdict{Approve: true, By: "ada", Arguments: `{"n": 2}`, Remember: scope})
 			if (err == nil) != (scope == "") {
 				t.Errorf("an edited call, to be remembered for %q: %v", scope, err)
 			}

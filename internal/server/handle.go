@@ -140,13 +140,12 @@ func (ss *session) decide(a message.ApprovalAnswer, m *message.ApprovalResponse)
 		Approve: a.Approve, By: ss.token.Name, Conn: ss.id, RequestID: m.RequestID, Before: m.Beforehand, Reason: a.Reason, Escalation: approval.Escalation(a.Widen),
 		Remember: m.Remember, Pattern: m.Pattern, Arguments: string(a.Arguments),
 	}
-	_, err := ss.srv.opt.Approvals.Resolve(id, verdict)
-	if err == nil {
-		return nil
-	}
-	partly := (*approval.PartlyError)(nil)
+	err := ss.srv.opt.Approvals.Resolve(id, verdict)
+	_, answered := errors.AsType[*approval.PartlyError](err)
 	switch {
-	case errors.As(err, &partly):
+	case err == nil:
+		return nil
+	case answered:
 		return message.InternalError.Errorf("the call is answered, and nothing is remembered: %v", err)
 	case errors.Is(err, approval.ErrNotPending):
 		return message.ApprovalNotPending.Errorf("no call waits under this id: it is answered already, expired, or unknown")

@@ -78,12 +78,12 @@ func (s *Server) servePageAnswer(w http.ResponseWriter, r *http.Request, _ Token
 		s.showQuestion(w, id, secret)
 		return
 	}
-	_, err := s.opt.Approvals.Resolve(id, v)
-	partly := (*approval.PartlyError)(nil)
+	err := s.opt.Approvals.Resolve(id, v)
+	_, answered := errors.AsType[*approval.PartlyError](err)
 	switch {
 	case errors.Is(err, approval.ErrNotPending):
 		show(w, http.StatusNotFound, shown{Say: nothingWaits})
-	case errors.As(err, &partly):
+	case answered:
 		show(w, http.StatusOK, shown{Say: "The call is answered, and nothing is remembered: " + err.Error()})
 	case err != nil:
 		show(w, http.StatusConflict, shown{Say: "The answer does not count, and the call still waits: " + err.Error()})
