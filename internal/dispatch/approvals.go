@@ -65,7 +65,7 @@ func (q question) askedFirst() []policy.Effect {
 
 // offline warns that a call needs the network, which its sandbox does not have and approval alone does not add.
 func (c *Call) offline(effects []policy.Effect) []message.EffectLine {
-	if !c.held().Offline || !slices.ContainsFunc(effects, policy.Effect.Leaves) {
+	if !c.confinement().Offline || !slices.ContainsFunc(effects, policy.Effect.Leaves) {
 		return nil
 	}
 	return []message.EffectLine{{Kind: "sandbox", Text: "reaches nobody: its sandbox has no network (sandbox.network), unless the approval widens it (approval.widen)"}}
@@ -126,7 +126,7 @@ func (d *Dispatcher) Explain(client, dir string, asked message.ToolCall, person 
 		return message.PolicyExplanation{}, message.InvalidArguments.Errorf("%s", refused.text)
 	}
 	c.elsewhere = inv.Traits().Elsewhere
-	j := check.Judge{Policy: c.workspace.rules.Load().policy.Within(c.held()), Client: client}
+	j := check.Judge{Policy: c.workspace.rules.Load().policy.Within(c.confinement()), Client: client}
 	e := j.ExplainEffects(inv.Effects())
 	lines := make([]message.EffectLine, len(e.Effects))
 	for i, one := range e.Effects {

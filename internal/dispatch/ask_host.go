@@ -161,7 +161,7 @@ func (d *Dispatcher) askHost(ctx context.Context, q question, patience time.Dura
 	for i, e := range q.effects {
 		shown.Effects[i].Text = "contact " + net.JoinHostPort(e.Host, strconv.Itoa(e.Port))
 	}
-	answer, _, err := d.put(ctx, q, approval.Request[message.ApprovalRequest]{Expires: expires, Show: shown, Check: onlyYesOrNo})
+	answer, _, err := d.wait(ctx, q, approval.Request[message.ApprovalRequest]{Expires: expires, Show: shown, Check: onlyYesOrNo})
 	if settled, is := errors.AsType[*approval.Settled](err); is {
 		return settled.Verdict, errReplaced
 	}

@@ -24,19 +24,19 @@ type rules struct {
 
 func (d *Dispatcher) rulesFor(c *Call) *rules {
 	r := c.workspace.rules.Load()
-	return &rules{policy: r.policy.For(c.client, c.req.AgentID).Within(c.held()), replaced: r.replaced}
+	return &rules{policy: r.policy.For(c.client, c.req.AgentID).Within(c.confinement()), replaced: r.replaced}
 }
 
-// held returns the confinement that policies consider.
-func (c *Call) held() policy.Confinement {
+// confinement returns what a policy may rely on for this call.
+func (c *Call) confinement() policy.Confinement {
 	if c.escalation != nil || c.elsewhere {
 		return policy.Confinement{}
 	}
 	return Confinement(c.workspace.opt.Profile)
 }
 
-// Confinement returns the properties of a sandbox that policies use. Callers must treat a call with an escalation as
-// unconfined.
+// Confinement returns what a policy may rely on for a call in a sandbox. It may rely on nothing for a call with an
+// escalation.
 func Confinement(p sandbox.Profile) policy.Confinement {
 	judged := !p.Network && len(p.Sockets) == 0
 	return policy.Confinement{
@@ -107,7 +107,7 @@ type question struct {
 }
 
 func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *refusal) {
-	c, said, changed := q.call, q.said, q.watch()
+	c, said, firstChanged := q.call, q.said, q.watch()
 	if refused := d.receive(c); refused != nil {
 		return nil, refused
 	}
@@ -127,14 +127,14 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 	if c.kept {
 		later = errShutdown
 	}
-	answer, now, err := d.put(ctx, q, approval.Request[message.ApprovalRequest]{
+	answer, now, err := d.wait(ctx, q, approval.Request[message.ApprovalRequest]{
 		CallID: c.ID, Expires: expires, Show: shown, Check: d.checkAnswer(q), Asked: c.resumes, Again: c.again != nil, Later: later,
 	})
 	_, isSettled := errors.AsType[*approval.Settled](err)
 	yes := err == nil && answer.Approve
 	path := ""
 	if now.Action == policy.Allow || yes && answer.Arguments == "" { // an edited call is built from what is there now
-		path = changed(answer)
+		path = firstChanged(answer)
 	}
 	switch {
 	case path != "":
@@ -154,16 +154,17 @@ func replaced(said *message.Decision, answer approval.Verdict, path string) (*me
 	return said, &refusal{message.Denied, said.Reason + ", so nothing ran. Send the call again under a new id: they are asked about what is there now"}
 }
 
-func (d *Dispatcher) put(ctx context.Context, q question, r approval.Request[message.ApprovalRequest]) (answer approval.Verdict, changed policy.Decision, err error) {
+// wait waits for an answer. If a new policy settles the question first, err is an approval.Settled, and now is what
+// that policy decides.
+func (d *Dispatcher) wait(ctx context.Context, q question, r approval.Request[message.ApprovalRequest]) (answer approval.Verdict, now policy.Decision, err error) {
 	waiting, settle := context.WithCancelCause(ctx)
 	var judging sync.WaitGroup
-	// Ends when the question is answered or settled.
-	judging.Go(func() { changed = d.judgeAgain(waiting, q, settle) })
+	judging.Go(func() { now = d.judgeAgain(waiting, q, settle) })
 	r.ID, r.Answered = q.id, d.takeAnswer(q)
 	answer, err = d.opt.Approvals.Ask(waiting, r)
 	settle(nil)
 	judging.Wait()
-	return answer, changed, err
+	return answer, now, err
 }
 
 // approved applies an approval. It refuses if a new policy denies the call or the escalation is no longer possible.

@@ -192,7 +192,8 @@ func (d *Dispatcher) stoppingAnswer(c *Call) Final {
 	rec, err := d.opt.Journal.FindAs(context.Background(), c.key.Client, c.key.Agent, c.key.ID)
 	switch {
 	case errors.Is(err, journal.ErrNotFound):
-		return Final{Return: d.unrecorded(c, refusal{message.Shutdown, "toold is stopping and takes no call. Send it again with the same id when toold is back: if it has run, it does not run twice"})}
+		ret := d.makeReturn(c, outcome{refused: &refusal{message.Shutdown, "toold is stopping and takes no call. Send it again with the same id when toold is back: if it has run, it does not run twice"}})
+		return Final{Return: &ret}
 	case err != nil:
 		return Final{Err: about(c.ID, message.InternalError.Errorf("toold is stopping, and the journal cannot be read: %v. Send tool call %q again with the same id when toold is back: if it has run, it does not run twice", err, c.ID))}
 	case rec.ArgsHash == c.argsHash() && waits(&rec) && d.returnOf(rec) == nil:

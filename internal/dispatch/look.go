@@ -149,7 +149,7 @@ func (l *Look) At(sub Submission) (tools.Result, error) {
 		return tools.Result{}, l.note(inv, "denied by rule "+v.Rule, &LookError{deniedByPolicy(v).text})
 	}
 	c.profile = v.Profile
-	io := l.d.confinement(c)
+	io := l.d.newIO(c)
 	io.Judge = l.d.judge(c, &message.Decision{})
 	result := inv.Execute(ctx, io)
 	if result.IsError {

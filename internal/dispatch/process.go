@@ -129,7 +129,7 @@ func (d *Dispatcher) prepare(ctx context.Context, c *Call, inv tools.Invocation)
 	if !ok || inv.Traits().Background {
 		return func() {}, func() {}
 	}
-	io := d.confinement(c)
+	io := d.newIO(c)
 	var preparing sync.WaitGroup
 	var panicked any
 	// Ends when the preparation does; drop waits.
@@ -269,7 +269,8 @@ func (d *Dispatcher) spool(c *Call) (dir string) {
 	return dir
 }
 
-func (d *Dispatcher) confinement(c *Call) tools.IO {
+// newIO returns the sandbox and the policy of a call for its invocation.
+func (d *Dispatcher) newIO(c *Call) tools.IO {
 	return tools.IO{Profile: c.profile, Limit: c.limit, Escalation: c.escalation, Approved: c.approved, Opened: c.opened, Policy: d.rulesFor(c).policy}
 }
 
@@ -283,7 +284,7 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 	loopback, lends, giveBack := d.loopback(c)
 	defer giveBack()
 	c.proceed(message.CallRunning, func(p *progress) { p.startedAt = begin })
-	io := d.confinement(c)
+	io := d.newIO(c)
 	io.Output = func(s tools.Stream, p []byte) {
 		out.capture.Write(s, p)
 		c.wakeAll()

@@ -167,7 +167,7 @@ func (d *Dispatcher) remember(q question, v approval.Verdict) {
 
 func (c *Call) judge() *check.Judge {
 	return &check.Judge{
-		Policy: c.workspace.rules.Load().policy.Within(c.held()),
+		Policy: c.workspace.rules.Load().policy.Within(c.confinement()),
 		Client: c.client, Agent: c.req.AgentID, Effects: c.workspace.effects,
 	}
 }

@@ -24,7 +24,7 @@ func (d *Dispatcher) conclude(c *Call, out outcome) (f Final, fresh bool) {
 	ret := d.makeReturn(c, out)
 	var err error
 	if c.known == nil && c.lost == nil {
-		err = d.record(c, out, &ret)
+		err = d.record(c, out, &ret) // may set c.known or c.lost
 	}
 	switch {
 	case c.known != nil:
@@ -43,6 +43,8 @@ func (d *Dispatcher) conclude(c *Call, out outcome) (f Final, fresh bool) {
 	return Final{Return: &ret, Background: out.started}, true
 }
 
+// record journals a return and sets its sequence number. A call that was not recorded yet is recorded with it, unless
+// one with its id is (c.known) or none may be (c.lost).
 func (d *Dispatcher) record(c *Call, out outcome, ret *message.ToolReturn) (err error) {
 	o := journalOutcome(*ret, out)
 	text := building(*ret)
@@ -59,11 +61,6 @@ func (d *Dispatcher) record(c *Call, out outcome, ret *message.ToolReturn) (err 
 	rec, fresh, err := d.opt.Journal.Answer(context.Background(), d.journalled(c), out.refused == nil, o, build)
 	d.taken(c, rec, fresh, err)
 	return nil
-}
-
-func (d *Dispatcher) unrecorded(c *Call, r refusal) *message.ToolReturn {
-	ret := d.makeReturn(c, outcome{refused: &r})
-	return &ret
 }
 
 func (d *Dispatcher) makeReturn(c *Call, out outcome) message.ToolReturn {

@@ -47,10 +47,10 @@ func (s sight) equals(o sight) bool {
 // count.
 const maxSummed = 64 << 20
 
-// watch notes how the files look on which a call works. changed returns one that looks different now, or "". If an
-// answer widens the sandbox, all parts of the call count. It does not keep others from changing files while the call
-// runs.
-func (q question) watch() (changed func(approval.Verdict) string) {
+// watch looks at the files on which a call works. firstChanged returns one that looks different when it is called, or
+// "". If the answer widens the sandbox, the files of all parts of the call count. Nothing keeps others from changing
+// files while the call runs.
+func (q question) watch() (firstChanged func(approval.Verdict) string) {
 	if _, ok := q.inv.(tools.Previewed); ok {
 		return func(approval.Verdict) string { return "" } // Execute compares
 	}
