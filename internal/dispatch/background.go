@@ -49,7 +49,7 @@ func (d *Dispatcher) Join(client string, begun func(*Call)) (leave func()) {
 }
 
 func (d *Dispatcher) unnotified(client string, followed []*Call) (list []*Call) {
-	records, err := d.opt.Journal.Untold(context.Background(), client, maxNotifiedAtOnce)
+	records, err := d.opt.Journal.Undelivered(context.Background(), client, maxNotifiedAtOnce)
 	if err != nil {
 		d.opt.Log.Error("cannot find the background calls to notify a client of", zap.String("client", client), zap.Error(err))
 	}

@@ -70,7 +70,7 @@ func BenchmarkQueries(b *testing.B) {
 	timed("Ended 20 of a client without calls", 5, func() { must.Get(j.Ended(ctx, "none", 20))(b) })
 	timed("Ran 20 of a conversation", 5, func() { must.Get(j.Ran(ctx, "client", "agent-3", "conversation-33", 20))(b) })
 	timed("Ran 20 of none", 5, func() { must.Get(j.Ran(ctx, "client", "agent-3", "conversation-none", 20))(b) })
-	timed("Untold", 5, func() { must.Get(j.Untold(ctx, "client", 20))(b) })
+	timed("Undelivered", 5, func() { must.Get(j.Undelivered(ctx, "client", 20))(b) })
 	timed("OpenCalls", 5, func() { must.Get(j.OpenCalls())(b) })
 	timed("FindAny", 5, func() { must.Get(j.FindAny(ctx, fmt.Sprint("call_", calls/2)))(b) })
 	b.ReportMetric(0, "ns/op")

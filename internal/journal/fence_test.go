@@ -45,7 +45,7 @@ func TestFencesOutliveTheDaemon(t *testing.T) {
 	must.Match(t, want, j.Fences())
 }
 
-func TestBackgroundCallsAreUntoldUntilTheyAreDelivered(t *testing.T) {
+func TestUndeliveredReturnsBackgroundCallsUntilTheyAreDelivered(t *testing.T) {
 	t.Parallel()
 	j := open(t, t.TempDir())
 	var keys []journal.Key
@@ -64,7 +64,7 @@ func TestBackgroundCallsAreUntoldUntilTheyAreDelivered(t *testing.T) {
 	j.Delivered(keys[2], fails(t))
 	untold := func(client string, limit int) (ids []string) {
 		t.Helper()
-		list := must.Get(j.Untold(t.Context(), client, limit))(t)
+		list := must.Get(j.Undelivered(t.Context(), client, limit))(t)
 		for _, r := range list {
 			ids = append(ids, r.ID)
 		}

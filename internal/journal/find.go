@@ -67,7 +67,8 @@ func (j *Journal) query(do func(*view) error) error {
 		if isListing || errors.Is(err, ErrNotFound) {
 			err = cmp.Or(unread, err)
 		}
-		if !errors.Is(err, chain.ErrNoMark) || j.write.look() != nil || j.index.begin() == begins {
+		removed := errors.Is(err, chain.ErrNoMark) && j.write.look() == nil && j.index.begin() != begins
+		if !removed {
 			return err
 		}
 	}
@@ -100,7 +101,7 @@ func (j *Journal) Latest(ctx context.Context, before Key, limit int) ([]Record, 
 func (j *Journal) Ended(ctx context.Context, client string, limit int) ([]Record, error) {
 	q := callScan{changing: flags(hasEnded, 0)}
 	if client != "" {
-		q.static = j.index.are(cClient, client)
+		q.static = j.index.equals(cClient, client)
 	}
 	return j.records(ctx, q, limit, func(r *Record) bool { return client == "" || r.Client == client })
 }
@@ -109,7 +110,7 @@ func (j *Journal) Ended(ctx context.Context, client string, limit int) ([]Record
 func (j *Journal) Ran(ctx context.Context, client, agent, conversation string, limit int) ([]Record, error) {
 	x := j.index
 	q := callScan{
-		static:   slices.Concat(x.are(cConversation, conversation), x.are(cAgent, agent), x.are(cClient, client)),
+		static:   slices.Concat(x.equals(cConversation, conversation), x.equals(cAgent, agent), x.equals(cClient, client)),
 		changing: flags(hasEnded|hasOutput, 0),
 	}
 	return j.records(ctx, q, limit, func(r *Record) bool {
@@ -117,20 +118,22 @@ func (j *Journal) Ran(ctx context.Context, client, agent, conversation string, l
 	})
 }
 
-// Untold returns up to limit background calls of a client whose return was not delivered, oldest first.
-func (j *Journal) Untold(ctx context.Context, client string, limit int) ([]Record, error) {
-	q := callScan{static: j.index.are(cClient, client), changing: flags(isBackground|hasEnded, isDelivered), ascending: true}
+// Undelivered returns up to limit background calls of a client whose return was not delivered, oldest first.
+func (j *Journal) Undelivered(ctx context.Context, client string, limit int) ([]Record, error) {
+	q := callScan{static: j.index.equals(cClient, client), changing: flags(isBackground|hasEnded, isDelivered), ascending: true}
 	return j.records(ctx, q, limit, func(r *Record) bool { return r.Client == client })
 }
 
-func (x *index) are(column int, text string) []condition {
+// equals returns the conditions for a column that has this text, or one with the same hash.
+func (x *index) equals(column int, text string) []condition {
 	return []condition{{column, []uint32{x.hash.of(text)}}}
 }
 
-func flags(all, not uint32) []condition {
+// flags returns the conditions for a call that has all of these flags and none of the others.
+func flags(all, none uint32) []condition {
 	var want []uint32
 	for f := range uint32(allFlags) {
-		if f&all == all && f&not == 0 {
+		if f&all == all && f&none == 0 {
 			want = append(want, f)
 		}
 	}
@@ -153,17 +156,18 @@ func (j *Journal) OpenCalls() (map[Key]bool, error) {
 	return open, nil
 }
 
+// records is recordsWithArguments without them.
 func (j *Journal) records(ctx context.Context, q callScan, limit int, fits func(*Record) bool) (list []Record, err error) {
-	list, err = j.whole(ctx, q, limit, fits)
+	list, err = j.recordsWithArguments(ctx, q, limit, fits)
 	for i := range list {
 		list[i].Arguments = nil
 	}
 	return list, err
 }
 
-// whole returns up to limit calls that a query selects and fits accepts, with Arguments. With an error it returns the
+// recordsWithArguments returns up to limit calls that a query selects and fits accepts. With an error it returns the
 // readable calls.
-func (j *Journal) whole(ctx context.Context, q callScan, limit int, fits func(*Record) bool) (list []Record, err error) {
+func (j *Journal) recordsWithArguments(ctx context.Context, q callScan, limit int, fits func(*Record) bool) (list []Record, err error) {
 	err = j.query(func(v *view) error {
 		list, v.lenient = nil, true
 		err := v.calls(ctx, q, func(k Key) (bool, error) {

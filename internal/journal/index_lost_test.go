@@ -276,7 +276,7 @@ func survived(t *testing.T, what, dir string) {
 	_, _ = j.Select(t.Context(), CallQuery{Text: "x", Limit: 1000})
 	_, _ = j.List(t.Context(), Query{Ascending: true, Workspace: "/x"})
 	_, _ = j.List(t.Context(), Query{Client: "agent"})
-	_, _ = j.Untold(t.Context(), "agent", 10)
+	_, _ = j.Undelivered(t.Context(), "agent", 10)
 	if err := errors.Join(j.Close(), removeIndex(filepath.Join(dir, "journal"))); err != nil {
 		t.Errorf("%s: %v", what, err)
 	}

@@ -125,11 +125,11 @@ func (q *Query) scan(ctx context.Context, v *view) (messageScan, error) {
 	}
 	for _, f := range q.fields(&Message{}) {
 		if f.want != "" {
-			s.conditions = append(s.conditions, v.x.are(f.column, f.want)...)
+			s.conditions = append(s.conditions, v.x.equals(f.column, f.want)...)
 		}
 	}
 	if q.Workspace != "" {
-		s.conditions = append(s.conditions, v.x.are(mWorkspace, q.Workspace)...)
+		s.conditions = append(s.conditions, v.x.equals(mWorkspace, q.Workspace)...)
 	}
 	var types []uint32
 	for _, t := range q.MessageTypes {
@@ -168,7 +168,7 @@ func (v *view) seqOf(ctx context.Context, id string) (seq int64, err error) {
 		return 0, nil
 	}
 	r := messageReader{v, map[Key]*Call{}, nil}
-	err = v.messages(ctx, messageScan{between: between{before: math.MaxInt64}, conditions: v.x.are(mID, id)}, func(at foundMessage) (bool, error) {
+	err = v.messages(ctx, messageScan{between: between{before: math.MaxInt64}, conditions: v.x.equals(mID, id)}, func(at foundMessage) (bool, error) {
 		m, err := r.read(at)
 		if v.skips(err) {
 			return true, nil

@@ -217,7 +217,7 @@ func compareQueries(t *testing.T, r *rand.Rand, j *Journal) {
 	same("ran", bare(func(c *Record) bool {
 		return !c.ReturnedAt.IsZero() && c.SpoolDir != "" && c.Client == client && c.AgentID == agent && c.ConversationID == conv
 	}, true, 7), is, err)
-	is, err = j.Untold(t.Context(), client, 7)
+	is, err = j.Undelivered(t.Context(), client, 7)
 	same("untold", bare(func(c *Record) bool { return c.State == Returned && c.BackgroundOf != "" && c.Client == client }, false, 7), is, err)
 	for range 20 {
 		id := fmt.Sprint("id-", r.IntN(320))

@@ -40,11 +40,11 @@ func (j *Journal) Select(ctx context.Context, q CallQuery) ([]Record, error) {
 	}
 	scan := q.scan(j.index, cAgent)
 	fits := func(r *Record) bool { return q.Fits(r) && (scan.text == nil || scan.text.fits(r)) }
-	list, err := j.whole(ctx, scan, limit, fits)
+	list, err := j.recordsWithArguments(ctx, scan, limit, fits)
 	if q.Agent == "" {
 		return list, err
 	}
-	more, failed := j.whole(ctx, q.scan(j.index, cClient), limit, fits)
+	more, failed := j.recordsWithArguments(ctx, q.scan(j.index, cClient), limit, fits)
 	list = append(list, more...)
 	slices.SortFunc(list, func(a, b Record) int {
 		if q.Ascending {
@@ -64,7 +64,7 @@ func (q *CallQuery) scan(x *index, agent int) callScan {
 	}
 	add := func(to *[]condition, column int, text string) {
 		if text != "" {
-			*to = append(*to, x.are(column, text)...)
+			*to = append(*to, x.equals(column, text)...)
 		}
 	}
 	add(&s.static, cID, q.ID)
