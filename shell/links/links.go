@@ -1,12 +1,12 @@
-// Package links knows what a script may write through the symbolic links that it makes.
+// Package links finds what a script may write through the symbolic links that it makes.
 //
-// A link only names its target, which is written if the script also writes through a link. The order does
-// not count, since parts of a script may run concurrently or again, nor does which of its links it is, since
-// one may lead to another.
+// The target of a link counts as written if the script writes through any link that it makes: parts of a script may
+// run concurrently or again, and one link may lead to another.
 package links
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/toold/toold/internal/paths"
@@ -30,10 +30,10 @@ type write struct {
 	possible bool
 }
 
-// Begin announces the effects of an operand; making: of a command that makes links.
+// Begin announces the effects of an operand. making means that its command makes links.
 func (s *Set) Begin(o programs.Operand, making bool) { s.operand, s.making = o, making }
 
-// Take notes an effect, and reports whether it is none as long as nothing is written through a link.
+// Take adds an effect. It returns true for the target of a link, which is written only if Written returns it.
 func (s *Set) Take(e policy.Effect) bool {
 	link := s.operand.Link && !strings.HasSuffix(s.operand.Word.Text, "/")
 	switch {
@@ -57,12 +57,10 @@ func (s *Set) Take(e policy.Effect) bool {
 	return false
 }
 
-// Make notes that links are made at these paths. Where one may be already, a link to a directory, a file is
-// made in its target.
+// Make adds links at these paths. One below an earlier one may be made in the directory that the earlier one leads to.
 func (s *Set) Make(at []string) {
-	before := s.made
 	for _, name := range at {
-		if within(name, before) {
+		if isBelow(name, s.made) {
 			s.writes = append(s.writes, write{path: name})
 		}
 	}
@@ -88,27 +86,17 @@ func (s *Set) Written() []policy.Effect {
 
 // leads reports whether something may be written through a link.
 func (s *Set) leads(w write) bool {
-	if w.path == "" || within(w.path, s.made) {
+	if w.path == "" || isBelow(w.path, s.made) {
 		return true
 	}
-	for _, link := range s.made {
-		if w.tree && inside(link, w.path) {
-			return true
-		}
-	}
-	return false
+	return w.tree && slices.ContainsFunc(s.made, func(link string) bool { return within(link, w.path) })
 }
 
-func within(name string, links []string) bool {
-	for _, link := range links {
-		if inside(name, link) {
-			return true
-		}
-	}
-	return false
+func isBelow(name string, links []string) bool {
+	return slices.ContainsFunc(links, func(link string) bool { return within(name, link) })
 }
 
-// inside is paths.Within for file systems that take A and a for one name, too.
-func inside(name, dir string) bool {
+// within is paths.Within also for file systems that ignore case.
+func within(name, dir string) bool {
 	return paths.Within(strings.ToLower(name), strings.ToLower(dir))
 }

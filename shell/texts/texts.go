@@ -1,5 +1,5 @@
-// Package texts finds scripts that bash and a parser of bash, or people, may read differently. It runs and opens nothing,
-// and does not say what a script does. It also reads quoted texts and patterns as bash does.
+// Package texts finds scripts that bash and a parser of bash, or people, may read differently. It also reads quoted
+// texts and patterns as bash does. It runs and opens nothing.
 package texts
 
 import (
@@ -159,13 +159,13 @@ func Veil(script string) string {
 	return strings.Join(lines, "\n")
 }
 
-// OtherwiseRead reports whether a text holds what other shells than bash read otherwise.
+// OtherwiseRead reports whether a text may mean something else to other shells than bash.
 func OtherwiseRead(text string) bool {
 	marks := []string{"{", "$'", "[[", "<(", ">(", "&>", ">&", "((", "<<<", "function", "=(", "=~", "+=", "|&", "$\"", "]=", "**", "alias"}
 	return slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(text, mark) })
 }
 
-// ANSIC decodes what stands in $'…'. ok is false for what bash may read otherwise.
+// ANSIC decodes the text between the quotes of $'…'. ok is false if bash may decode it differently.
 func ANSIC(s string) (text string, ok bool) {
 	var out strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -205,7 +205,8 @@ func number(s string) (digits string, base int) {
 
 const maxTrim = 256
 
-// Trim removes what a pattern matches from the beginning (op # or ##) or the end (% or %%) of a text. ok is false for what it does not follow.
+// Trim removes what a pattern matches from the beginning (op # or ##) or the end (% or %%) of a text, as bash does. ok
+// is false if it does not support the pattern or the text.
 func Trim(op, text, pattern string) (left string, ok bool) {
 	both := text + pattern
 	if strings.ContainsAny(pattern, `[]\()|`) || len(both) > maxTrim || strings.ContainsFunc(both, func(r rune) bool { return r >= 0x80 }) {
