@@ -75,9 +75,9 @@ func limitOf(raw json.RawMessage) (l sandbox.Limit, e *rpcError) {
 		if e := s.apply(n.V, &l); e != nil {
 			return l, e
 		}
-		place := n.V.Path.V
-		isRoot := place.Type == "special" && place.Value.V.Kind == "root"
-		readsAll = readsAll || isRoot && place.Value.V.Subpath == ""
+		path := n.V.Path.V
+		isRoot := path.Type == "special" && path.Value.V == special{Kind: "root"}
+		readsAll = readsAll || isRoot
 	}
 	if !readsAll {
 		return l, refuse("this sandbox of Codex lets commands read only some directories, which toold cannot keep; nothing was done. Let it read everything, and say in toold's policy and sandbox.hide what may not be read")
@@ -90,6 +90,7 @@ func limitOf(raw json.RawMessage) (l sandbox.Limit, e *rpcError) {
 	return l, nil
 }
 
+// apply adds an entry to a limit.
 func (s sandboxContext) apply(n entry, l *sandbox.Limit) *rpcError {
 	named, e := s.paths(n.Path.V)
 	if e != nil {
@@ -117,7 +118,6 @@ func (s sandboxContext) apply(n entry, l *sandbox.Limit) *rpcError {
 }
 
 func (s sandboxContext) paths(n entryPath) ([]string, *rpcError) {
-	roots := []string{}
 	switch {
 	case n.Type == "path":
 		path, e := pathOrURI(n.Path)
@@ -125,6 +125,7 @@ func (s sandboxContext) paths(n entryPath) ([]string, *rpcError) {
 	case n.Type != "special":
 		return nil, refuse("toold cannot keep the rule of Codex's sandbox about a path of type %q; nothing was done", n.Type)
 	}
+	var roots []string
 	switch n.Value.V.Kind {
 	case "root":
 		roots = []string{"/"}

@@ -47,6 +47,7 @@ func decodeYAML(text string) (map[string]any, error) {
 	return tree, nil
 }
 
+// mapping returns the keys of the mapping in a range of the text.
 func (d *yamlDocument) mapping(from, to int) (keys []yamlKey, err error) {
 	indent := -1
 	for at := from; at < to; {
@@ -102,6 +103,7 @@ func readYAMLKey(line string) (k yamlKey, ok bool) {
 	return k, k.name != ""
 }
 
+// withoutComment returns a line without the comment at its end.
 func withoutComment(line string) string {
 	var in byte
 	for i := range len(line) {
@@ -144,6 +146,7 @@ func (d *yamlDocument) find(p Path) (way []yamlKey, err error) {
 	return way, nil
 }
 
+// hollowKey reports whether a key has an empty mapping or no value.
 func (d *yamlDocument) hollowKey(k yamlKey) bool {
 	text := d.text[k.valueAt:k.valueTo]
 	return text == "" || text == "{}"
@@ -224,6 +227,7 @@ func (d *yamlDocument) add(p Path, way []yamlKey, value string) string {
 	return text[:at] + entry + "\n"
 }
 
+// flow converts JSON to YAML as people write it on one line: a space follows : and ,.
 func flow(value string) string {
 	var b strings.Builder
 	for i := 0; i < len(value); i++ {
@@ -257,14 +261,13 @@ func (d *yamlDocument) remove(p Path) (string, error) {
 	if len(way) > 1 {
 		above := way[len(way)-2]
 		if below, err := d.mapping(above.body, above.valueTo); err == nil && len(below) == 1 {
-			above.valueTo = above.valueAt
-			head := above.valueAt
-			next = next[:head] + " {}" + next[head:]
+			next = next[:above.valueAt] + " {}" + next[above.valueAt:]
 		}
 	}
 	return next, d.check(next, p, "", false)
 }
 
+// check returns an error unless next differs from the document only in p: it has the value, or there is none.
 func (d *yamlDocument) check(next string, p Path, value string, there bool) error {
 	before, err := decodeYAML(d.text)
 	if err != nil {
@@ -292,7 +295,7 @@ func (d *yamlDocument) check(next string, p Path, value string, there bool) erro
 		at[p[len(p)-1]] = v["x"]
 	}
 	if !reflect.DeepEqual(before, after) {
-		return fmt.Errorf("%s stands in a form that cannot be changed without guessing", p)
+		return fmt.Errorf("%s is written in a form that is not changed here", p)
 	}
 	return nil
 }

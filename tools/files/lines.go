@@ -58,7 +58,7 @@ type lineReader struct {
 	in   *bufio.Reader
 	kept []byte // of the last line
 	done int64  // lines read; an unterminated last line counts
-	work int
+	work int    // steps, to look at the context now and then
 }
 
 func newLineReader(in io.Reader) *lineReader {
@@ -89,7 +89,7 @@ func (l *lineReader) excerpt(ctx context.Context, b bounds, numbered bool) (exce
 			return e, err
 		}
 	}
-	switch err := l.skip(ctx, 1<<62); {
+	switch err := l.skip(ctx, math.MaxInt64); {
 	case !errors.Is(err, io.EOF):
 		return e, err
 	case !l.exhausted():
@@ -98,6 +98,7 @@ func (l *lineReader) excerpt(ctx context.Context, b bounds, numbered bool) (exce
 	return e, nil
 }
 
+// add appends a line of n bytes, of which line has the first ones. It returns false if it does not fit.
 func (e *excerpt) add(line []byte, n int64, b bounds, numbered bool) bool {
 	number, shown, mark := e.first+e.lines, line, ""
 	if n > int64(len(line)) || e.open {
@@ -154,7 +155,7 @@ func (l *lineReader) line(ctx context.Context, most int64) (kept []byte, n int64
 // skip skips n lines, or returns io.EOF if there are fewer. Counting in blocks is several times faster than reading
 // lines.
 func (l *lineReader) skip(ctx context.Context, n int64) error {
-	within := false // inside of a line
+	within := false // the last block ended inside a line
 	for n > 0 {
 		if err := l.stopped(ctx); err != nil {
 			return err
