@@ -83,28 +83,28 @@ func (e event) set(name string, value any) {
 }
 
 // Answer answers one call. If ctx ends first, it cancels the call.
-func (d Session) Answer(ctx context.Context, text []byte) Answer {
+func (s Session) Answer(ctx context.Context, text []byte) Answer {
 	e, err := readEvent(text)
 	if err != nil {
 		return denied("the call cannot be read, so nothing was done: %v", err)
 	}
-	tool := d.adapt(e)
+	tool := s.adapt(e)
 	switch {
 	case tool == "" && e.Tool == "TaskStop":
 		return Answer{Allow: true} // not a command of toold
 	case tool == "":
 		arguments, err := json.Marshal(e.arguments)
 		if err == nil {
-			err = d.Judge(ctx, e.ID, e.Tool, arguments)
+			err = s.Judge(ctx, e.ID, e.Tool, arguments)
 		}
 		if err != nil {
 			return denied("%v", err)
 		}
 		return Answer{Allow: true}
 	}
-	ret, err := d.call(ctx, client.Call{ID: e.ID, Tool: tool, Arguments: e.arguments, AgentID: Agent, ConversationID: d.ID})
+	ret, err := s.call(ctx, client.Call{ID: e.ID, Tool: tool, Arguments: e.arguments, AgentID: Agent, ConversationID: s.ID})
 	switch {
-	case errors.Is(err, errGoesOn):
+	case errors.Is(err, errStillRuns):
 		return Answer{Wait: true}
 	case err != nil:
 		return denied("%v", err)
@@ -115,18 +115,18 @@ func (d Session) Answer(ctx context.Context, text []byte) Answer {
 func denied(format string, args ...any) Answer { return Answer{Deny: fmt.Sprintf(format, args...)} }
 
 // adapt converts the arguments for a tool of toold. It returns "" if Claude Code has to execute the call.
-func (d Session) adapt(e event) (tool string) {
+func (s Session) adapt(e event) (tool string) {
 	switch e.Tool {
 	case "Bash":
 		delete(e.arguments, "dangerouslyDisableSandbox") // only a person may widen the sandbox
-		e.set("cwd", d.Dir)
+		e.set("cwd", s.Dir)
 		return "bash"
 	case "Read":
 		delete(e.arguments, "allow_large")
 		if string(e.arguments["offset"]) == "0" { // the same as 1, the first line
 			delete(e.arguments, "offset")
 		}
-		if pictured(e.text("file_path")) || e.arguments["pages"] != nil {
+		if isRendered(e.text("file_path")) || e.arguments["pages"] != nil {
 			return ""
 		}
 		tool = "read_file"
@@ -147,43 +147,44 @@ func (d Session) adapt(e event) (tool string) {
 		return strings.TrimPrefix(own, e.Tool)
 	}
 	if path := e.text("file_path"); path != "" && path[0] != '~' && !filepath.IsAbs(path) {
-		e.set("file_path", filepath.Join(d.Dir, path))
+		e.set("file_path", filepath.Join(s.Dir, path))
 	}
 	return tool
 }
 
-func pictured(path string) bool {
+// isRendered reports whether Claude Code shows more of such a file than its bytes.
+func isRendered(path string) bool {
 	return slices.Contains([]string{".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".ipynb"}, strings.ToLower(filepath.Ext(path)))
 }
 
-var errGoesOn = errors.New("the call goes on")
+var errStillRuns = errors.New("the call still runs")
 
-// call makes or rejoins a call, and waits up to d.Wait.
-func (d Session) call(ctx context.Context, call client.Call) (ret message.ToolReturn, err error) {
+// call makes or rejoins a call, and waits up to s.Wait.
+func (s Session) call(ctx context.Context, call client.Call) (ret message.ToolReturn, err error) {
 	dialing, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	c, err := d.Dial(dialing)
+	c, err := s.Dial(dialing)
 	if err != nil {
-		return ret, &link.CallError{ID: call.ID, Sent: d.Again, Again: d.Again, Err: err}
+		return ret, &link.CallError{ID: call.ID, Sent: s.Again, Again: s.Again, Err: err}
 	}
 	defer c.Close()
-	waiting, cancel := context.WithTimeoutCause(ctx, d.Wait, errGoesOn)
+	waiting, cancel := context.WithTimeoutCause(ctx, s.Wait, errStillRuns)
 	defer cancel()
 	ret, err = c.Call(waiting, call, client.Events{})
 	switch {
-	case err == nil || errors.Is(err, errGoesOn) && ctx.Err() == nil:
+	case err == nil || errors.Is(err, errStillRuns) && ctx.Err() == nil:
 		return ret, err
 	case ctx.Err() != nil:
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		_ = c.Stop(stopping, call.ID, "the user of Claude Code interrupted it") // otherwise the call ends after limits.linger
 	}
-	return ret, &link.CallError{ID: call.ID, Sent: true, Again: d.Again, Err: err}
+	return ret, &link.CallError{ID: call.ID, Sent: true, Again: s.Again, Err: err}
 }
 
 // Tools returns the tools of toold that Claude Code does not have, in the form that its mod expects.
-func (d Session) Tools(ctx context.Context) ([]byte, error) {
-	c, err := d.Dial(ctx)
+func (s Session) Tools(ctx context.Context) ([]byte, error) {
+	c, err := s.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}

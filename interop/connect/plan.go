@@ -32,7 +32,7 @@ type step struct {
 	before  []byte
 	after   []byte
 	done    []edit.Done
-	base    []byte // text that done applies to, without what first wrote; nil: before
+	base    []byte // text that done applies to, without what first wrote; nil means before
 	edited  bool   // base differs from the original
 }
 
@@ -96,7 +96,7 @@ func plan(f File, vault string, old record) (s step, err error) {
 			return s, fmt.Errorf("cannot read %s: %w", f.Path, err)
 		}
 	}
-	if err := s.work(); err != nil {
+	if err := s.compute(); err != nil {
 		return s, err
 	}
 	if s.existed && s.changes() && s.Mode&0o200 == 0 {
@@ -105,13 +105,14 @@ func plan(f File, vault string, old record) (s step, err error) {
 	return s, nil
 }
 
-func (s *step) work() error {
+// compute sets after and done.
+func (s *step) compute() error {
 	if s.Format == "" {
 		s.after = s.Content
 		return nil
 	}
 	text, done, err := edit.Apply(s.Format, string(s.before), s.Changes)
-	again := s.first != nil && (text != string(s.before) || s.stale())
+	again := s.first != nil && (text != string(s.before) || s.isStale())
 	if err == nil && again {
 		if err = s.rebase(); err == nil {
 			text, done, err = edit.Apply(s.Format, string(s.base), s.Changes)
@@ -124,9 +125,9 @@ func (s *step) work() error {
 	return nil
 }
 
-// stale reports whether the file has an element that an earlier connect added but this one does not, such as a hook
+// isStale reports whether the file has an element that an earlier connect added but this one does not, such as a hook
 // that starts another toold.
-func (s *step) stale() bool {
+func (s *step) isStale() bool {
 	return slices.ContainsFunc(s.first.Done, func(d edit.Done) bool {
 		return d.Include && !d.Has(s.Format, s.Changes) && d.Present(s.Format, string(s.before))
 	})
@@ -138,9 +139,10 @@ func (s *step) rebase() error {
 	if err != nil {
 		return err
 	}
-	unwritten := s.existed == s.first.Existed && bytes.Equal(s.before, original) // connect was killed before it wrote
-	lost, same := s.linked && !s.existed, !s.first.Edited && s.first.After == digest(s.before)
-	if unwritten || lost || same {
+	isOriginal := s.existed == s.first.Existed && bytes.Equal(s.before, original) // connect was killed before it wrote
+	isLost := s.linked && !s.existed
+	isUnchanged := !s.first.Edited && s.first.After == digest(s.before)
+	if isOriginal || isLost || isUnchanged {
 		s.base = original
 		return nil
 	}

@@ -60,25 +60,26 @@ func (c *connection) read() (frame, error) {
 	for {
 		_, text, err := c.ws.ReadMessage()
 		if err != nil {
-			c.leave()
+			c.abandon()
 			return frame{}, err
 		}
 		c.ws.SetReadDeadline(time.Now().Add(silentWithin))
 		var f frame
 		switch err := strict.Unmarshal(text, &f); {
 		case errors.Is(err, strict.ErrTwice):
-			c.leave()
+			c.abandon()
 			return frame{}, fmt.Errorf("%w: it sent a message that readers understand differently: %w", errRefused, err)
 		case err != nil:
 			continue // a frame of another kind
 		}
-		if !c.answers(f) {
+		if !c.deliver(f) {
 			return f, nil
 		}
 	}
 }
 
-func (c *connection) answers(f frame) bool {
+// deliver gives a response to the request that waits for it. It returns false for any other frame.
+func (c *connection) deliver(f frame) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w, ok := c.waiting[f.RequestID]
@@ -89,7 +90,8 @@ func (c *connection) answers(f frame) bool {
 	return ok
 }
 
-func (c *connection) leave() {
+// abandon ends all requests that wait, and later ones.
+func (c *connection) abandon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gone = true
@@ -101,6 +103,7 @@ func (c *connection) leave() {
 
 var errLost = errors.New("the connection was lost")
 
+// request sends a frame and returns the response. It sets request_id in f.
 func (c *connection) request(ctx context.Context, f fields) (frame, error) {
 	w := make(chan frame, 1)
 	c.mu.Lock()
