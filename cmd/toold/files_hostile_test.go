@@ -57,8 +57,8 @@ func newHostileSite(t *testing.T) hostileSite {
 		Path: filepath.Join(base, "config.yaml"), Dir: base, Workspace: ws, StateDir: filepath.Join(base, "state"), Listen: "127.0.0.1:0",
 		Getenv: func(string) string { return "" },
 	}))(t)
-	secrets, issue := daemon.FreshTokens(cfg)
-	d := must.Get(daemon.New(t.Context(), daemon.Options{Config: cfg, Tokens: issue, Log: zap.NewNop()}))(t)
+	secrets := daemon.FreshTokens(cfg)
+	d := must.Get(daemon.New(t.Context(), daemon.Options{Config: cfg, Tokens: secrets, Log: zap.NewNop()}))(t)
 	served := make(chan error, 1)
 	// Ends when the test's context does; Cleanup waits.
 	go func() { served <- d.Serve(t.Context()) }()

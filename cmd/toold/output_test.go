@@ -24,8 +24,8 @@ func startDaemon(tb testing.TB) (url, secret string) {
 		Workspace: tb.TempDir(), StateDir: filepath.Join(tb.TempDir(), "state"), Listen: "127.0.0.1:0",
 		Getenv: func(string) string { return "" },
 	}))(tb)
-	secrets, issue := daemon.FreshTokens(cfg)
-	d := must.Get(daemon.New(tb.Context(), daemon.Options{Config: cfg, Tokens: issue, Log: zap.NewNop()}))(tb)
+	secrets := daemon.FreshTokens(cfg)
+	d := must.Get(daemon.New(tb.Context(), daemon.Options{Config: cfg, Tokens: secrets, Log: zap.NewNop()}))(tb)
 	served := make(chan error, 1)
 	// Ends when the test's context does; Cleanup waits.
 	go func() { served <- d.Serve(tb.Context()) }()

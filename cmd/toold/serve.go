@@ -55,7 +55,7 @@ func (g *global) serve(ctx context.Context) error {
 	reload, stopReload := hangups()
 	defer stopReload()
 	d, err := daemon.New(ctx, daemon.Options{
-		Config: cfg, Elsewhere: g.elsewhere(cfg), Tokens: daemon.IssueTokens(cfg, log), Version: version, Question: describe.FormQuestion, Log: log, Follow: true, Reload: reload, Withdraw: lock.Withdraw,
+		Config: cfg, Elsewhere: g.elsewhere(cfg), Version: version, Question: describe.FormQuestion, Log: log, Follow: true, Reload: reload, Withdraw: lock.Withdraw,
 	})
 	if err != nil {
 		return err

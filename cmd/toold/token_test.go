@@ -57,7 +57,7 @@ func TestARevokedTokenMakesNoCall(t *testing.T) {
 		Workspace: t.TempDir(), StateDir: filepath.Join(t.TempDir(), "state"), Listen: "127.0.0.1:0",
 		Getenv: func(string) string { return "" },
 	}))(t)
-	d := must.Get(daemon.New(t.Context(), daemon.Options{Config: cfg, Tokens: daemon.IssueTokens(cfg, zap.NewNop()), Log: zap.NewNop()}))(t)
+	d := must.Get(daemon.New(t.Context(), daemon.Options{Config: cfg, Log: zap.NewNop()}))(t)
 	served := make(chan error, 1)
 	// Ends when the test's context does; Cleanup waits.
 	go func() { served <- d.Serve(t.Context()) }()

@@ -49,8 +49,8 @@ type Options struct {
 	// Elsewhere returns the configuration of another workspace; nil = there is none.
 	Elsewhere func(root string) (config.Config, error)
 	Single    bool // the daemon's clients end with it; see dispatch.Options
-	// Tokens creates missing tokens and returns a function that reads the current ones; see IssueTokens.
-	Tokens  func() (func() []server.Token, error)
+	// Tokens are accepted instead of those in files; nil means those of the configuration and of connected agents.
+	Tokens  []server.Token
 	Version string
 	// Question describes a call to an approver, in plain text.
 	Question func(message.ApprovalRequest) string
@@ -133,7 +133,7 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 	if err = d.openJournal(ctx); err != nil {
 		return err
 	}
-	secrets, err := d.Tokens()
+	secrets, err := d.tokens()
 	if err != nil {
 		return err
 	}

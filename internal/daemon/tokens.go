@@ -28,22 +28,23 @@ func TokenFile(cfg config.Config, name string) (file string, configured bool) {
 	return tokens.In(cfg.StateDir).Agent(name), false
 }
 
-// IssueTokens creates the configured tokens and returns a function that reads all current ones.
-func IssueTokens(cfg config.Config, log *zap.Logger) func() (func() []server.Token, error) {
-	return func() (func() []server.Token, error) {
-		for _, file := range TokenFiles(cfg) {
-			if _, err := tokens.Make(file); err != nil {
-				return nil, err
-			}
-		}
-		return func() []server.Token {
-			list, err := readTokens(cfg)
-			if err != nil {
-				log.Warn("a token cannot be used", zap.Error(err))
-			}
-			return list
-		}, nil
+// tokens returns a function that returns the current tokens. It creates the configured ones that are missing.
+func (d *Daemon) tokens() (func() []server.Token, error) {
+	if d.Tokens != nil {
+		return func() []server.Token { return d.Tokens }, nil
 	}
+	for _, file := range TokenFiles(d.Config) {
+		if _, err := tokens.Make(file); err != nil {
+			return nil, err
+		}
+	}
+	return func() []server.Token {
+		list, err := readTokens(d.Config)
+		if err != nil {
+			d.Log.Warn("a token cannot be used", zap.Error(err))
+		}
+		return list
+	}, nil
 }
 
 // readTokens returns the usable tokens. err is about the last unusable one.
@@ -70,12 +71,13 @@ func readTokens(cfg config.Config) (list []server.Token, err error) {
 	return list, err
 }
 
-// FreshTokens creates tokens that exist only in this process, and returns an Options.Tokens for them.
-func FreshTokens(cfg config.Config) (list []server.Token, issue func() (func() []server.Token, error)) {
+// FreshTokens creates tokens for Options.Tokens.
+func FreshTokens(cfg config.Config) []server.Token {
+	list := []server.Token{}
 	for _, t := range cfg.Tokens {
 		list = append(list, server.Token{Name: t.Name, Secret: tokens.NewSecret(), Roles: roles(t)})
 	}
-	return list, func() (func() []server.Token, error) { return func() []server.Token { return list }, nil }
+	return list
 }
 
 func roles(t config.Token) []server.Role {

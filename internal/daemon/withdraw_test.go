@@ -27,7 +27,6 @@ func TestAnAddressIsPublishedOnlyWhileTheDaemonListens(t *testing.T) {
 	}))(t)
 	lock := must.Get(daemon.Lock(t.Context(), cfg))(t)
 	defer lock.Close()
-	_, issue := daemon.FreshTokens(cfg)
 	var address string
 	listens := func() bool {
 		conn, err := net.Dial("tcp", address)
@@ -37,7 +36,7 @@ func TestAnAddressIsPublishedOnlyWhileTheDaemonListens(t *testing.T) {
 		return err == nil
 	}
 	withdrawn := 0
-	d := must.Get(daemon.New(t.Context(), daemon.Options{Config: cfg, Tokens: issue, Log: zap.NewNop(), Withdraw: func() error {
+	d := must.Get(daemon.New(t.Context(), daemon.Options{Config: cfg, Tokens: daemon.FreshTokens(cfg), Log: zap.NewNop(), Withdraw: func() error {
 		if withdrawn++; withdrawn == 1 && !listens() {
 			t.Error("the address is withdrawn after it is closed")
 		}

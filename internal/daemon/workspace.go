@@ -123,7 +123,7 @@ func (w *workspace) reload(d *Daemon) error {
 	if cfg.Policy != w.cfg.Policy && d.Elsewhere != nil {
 		_, err = d.Elsewhere(cfg.Workspace) // checks the location of the file
 	}
-	p := (*policy.Policy)(nil)
+	var p *policy.Policy
 	if err == nil {
 		p, err = LoadPolicy(cfg)
 	}

@@ -248,10 +248,9 @@ func (d Daemon) Reload(ctx context.Context, method string) (answer server.Reload
 
 // Private is a daemon in this process with its own tokens, for one call.
 type Private struct {
-	daemon  *daemon.Daemon
-	secrets []server.Token
-	stop    context.CancelFunc
-	served  chan error
+	daemon *daemon.Daemon
+	stop   context.CancelFunc
+	served chan error
 }
 
 // StartPrivate starts a private daemon on a free loopback port, without warm shells and background calls, since there
@@ -260,8 +259,7 @@ func StartPrivate(ctx context.Context, o daemon.Options) (*Private, error) {
 	cfg := o.Config
 	cfg.Listen, cfg.Socket, cfg.TLS = "127.0.0.1:0", "", config.TLS{}
 	cfg.WarmShells, cfg.Limits.BackgroundCalls = 0, 0
-	secrets, issue := daemon.FreshTokens(cfg)
-	o.Config, o.Single, o.Tokens = cfg, true, issue
+	o.Config, o.Single, o.Tokens = cfg, true, daemon.FreshTokens(cfg)
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	d, err := daemon.New(ctx, o)
 	if err != nil {
@@ -271,7 +269,7 @@ func StartPrivate(ctx context.Context, o daemon.Options) (*Private, error) {
 		}
 		return nil, err
 	}
-	p := &Private{d, secrets, stop, make(chan error, 1)}
+	p := &Private{d, stop, make(chan error, 1)}
 	// Ends when the daemon has drained after Stop.
 	go func() { p.served <- d.Serve(ctx) }()
 	return p, nil
@@ -285,7 +283,7 @@ func (p *Private) Stop() error {
 
 // Dial connects with the token of a role.
 func (p *Private) Dial(ctx context.Context, role string, o client.Options) (*client.Client, error) {
-	for _, t := range p.secrets {
+	for _, t := range p.daemon.Tokens {
 		if slices.Contains(t.Roles, server.Role(role)) {
 			o.URL, o.Token, o.Version = p.daemon.URL(), t.Secret, p.daemon.Version
 			return client.Dial(ctx, o)

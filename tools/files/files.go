@@ -245,7 +245,7 @@ func (o Options) report(held sandbox.Report) *sandbox.Report {
 
 func failed(ctx context.Context, err error) tools.Result {
 	result := tools.Result{Text: err.Error(), IsError: true}
-	fault := (*argument.Error)(nil)
+	fault, isArgument := errors.AsType[*argument.Error](err)
 	if denied, is := errors.AsType[*sandbox.Denial](err); is {
 		exact := *denied
 		exact.Exact = true
@@ -254,7 +254,7 @@ func failed(ctx context.Context, err error) tools.Result {
 	switch {
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		result.Failure = tools.Cancelled
-	case errors.As(err, &fault):
+	case isArgument:
 		result.Failure = tools.InvalidArguments
 		result.Text = fault.Problem
 	}
