@@ -94,7 +94,7 @@ var layers = []row{
 	{"shell/links", []string{"internal/paths", "policy", "shell/programs"}, nil},
 	{"shell", []string{"internal/gitconfig", "internal/paths", "policy", "shell/links", "shell/programs", "shell/texts"}, []string{"sh"}},
 	{"tools/bash", []string{"internal/redact", "internal/paths", "internal/display", "shell", "tools", "tools/argument", "policy", "shell/programs", "executor", "sandbox", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/escalation", "sandbox/launch"}, nil},
-	{"tools/files", []string{"internal/redact", "internal/paths", "internal/display", "internal/spell", "tools", "tools/argument", "policy", "sandbox", "sandbox/masks", "sandbox/protect", "sandbox/escalation", "sandbox/fileworker"}, []string{"gotextdiff", "go-udiff"}},
+	{"tools/files", []string{"internal/redact", "internal/paths", "internal/display", "internal/spell", "tools", "tools/argument", "policy", "sandbox", "sandbox/masks", "sandbox/protect", "sandbox/escalation", "sandbox/fileworker"}, []string{"doublestar", "gotextdiff", "go-udiff"}},
 	{"tools/spool", []string{"internal/redact", "tools"}, nil},
 	{"tools/calls", []string{"internal/redact", "internal/display", "tools", "tools/argument", "policy", "sandbox"}, nil},
 	{"tools/elsewhere", []string{"internal/display", "tools", "tools/argument", "policy", "shell/programs"}, nil},
