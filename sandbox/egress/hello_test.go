@@ -47,7 +47,7 @@ func withExtensions(extensions ...[]byte) []byte {
 	body := append([]byte{3, 3}, make([]byte, 32)...)
 	body = append(body, 0, 0, 2, 0x13, 0x01, 1, 0)
 	body = append(binary.BigEndian.AppendUint16(body, uint16(len(all))), all...)
-	return record(append([]byte{typeClientHello, 0, byte(len(body) >> 8), byte(len(body))}, body...))
+	return record(append([]byte{1, 0, byte(len(body) >> 8), byte(len(body))}, body...))
 }
 
 func naming(kind byte, names ...string) []byte {
@@ -100,18 +100,19 @@ func TestWhatIsOddAboutTLSIsRefused(t *testing.T) {
 	alert, empty, long := []byte{21, 3, 1, 0, 2, 1, 90}, record(nil), slices.Clone(good)
 	long[6] = 1 // 64 KiB
 	for what, said := range map[string][]byte{
-		"two lists":            withExtensions(naming(0, "pkg.example"), naming(0, "evil.example")),
-		"two names":            withExtensions(naming(0, "pkg.example", "evil.example")),
-		"no name in the list":  withExtensions(naming(0)),
-		"another kind of name": withExtensions(naming(1, "evil.example")),
-		"NUL":                  withExtensions(naming(0, "evil.example\x00.pkg.example")),
-		"a dot at the end":     withExtensions(naming(0, "pkg.example.")),
-		"an address":           withExtensions(naming(0, "10.0.0.1")),
-		"an alert first":       slices.Concat(alert, good),
-		"an empty record":      slices.Concat(empty, good),
-		"another message":      record([]byte{2, 0, 0, 0}),
-		"too long":             long,
-		"cut extensions":       withExtensions(naming(0, "pkg.example")[:8]),
+		"two lists":              withExtensions(naming(0, "pkg.example"), naming(0, "evil.example")),
+		"two names":              withExtensions(naming(0, "pkg.example", "evil.example")),
+		"no name in the list":    withExtensions(naming(0)),
+		"another kind of name":   withExtensions(naming(1, "evil.example")),
+		"several kinds of names": withExtensions(naming(0, "pkg.example"), naming(1, "evil.example")),
+		"NUL":                    withExtensions(naming(0, "evil.example\x00.pkg.example")),
+		"a dot at the end":       withExtensions(naming(0, "pkg.example.")),
+		"an address":             withExtensions(naming(0, "10.0.0.1")),
+		"an alert first":         slices.Concat(alert, good),
+		"an empty record":        slices.Concat(empty, good),
+		"another message":        record([]byte{2, 0, 0, 0}),
+		"too long":               long,
+		"cut extensions":         withExtensions(naming(0, "pkg.example")[:8]),
 	} {
 		if first, name, err := readFirst(bytes.NewReader(said)); !errors.Is(err, errHello) {
 			t.Errorf("%s: passed on as %q for %q, %v", what, first, name, err)
