@@ -137,8 +137,9 @@ type Submission struct {
 	Wake    func()        // see Call.Watch
 }
 
-// Submit starts a call, or attaches to the same call if it runs or has ended. It does not block. The events are those
-// of the Watcher's call.
+// Submit starts a call, or attaches to the same call if it runs or has ended. It does not block, unless there are too
+// many calls: it then waits until the refusal is journaled, so that a client cannot send further ones meanwhile. The
+// events are those of the Watcher's call.
 func (d *Dispatcher) Submit(s Submission) *Watcher {
 	c, ctx := d.newCall(s)
 	for _, id := range []string{c.ID, c.req.AgentID, c.req.ConversationID} {
@@ -182,6 +183,10 @@ func (d *Dispatcher) Submit(s Submission) *Watcher {
 	}
 	d.mu.Unlock()
 	w := c.Watch(s.Wake)
+	if tooMany != "" {
+		d.live(ctx, c, refused)
+		return w
+	}
 	// Ends when the call's return is journaled; Shutdown waits.
 	go d.live(ctx, c, refused)
 	return w

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/internal/must"
+	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 )
 
@@ -21,5 +22,28 @@ func TestARefusalSaysEverythingOnce(t *testing.T) {
 		if r.text != want {
 			t.Errorf("got  %s\nwant %s", r.text, want)
 		}
+	}
+}
+
+// A client that sends more than may wait is held up until each refusal is recorded: nothing piles up meanwhile.
+func TestCallsThatAreTooManyDoNotPileUp(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, policy.Allow, &probe{})
+	b.mu.Lock()
+	b.held = maxHeld
+	b.mu.Unlock()
+	for _, id := range []string{"call_1", "call_2", "call_3"} {
+		w, _ := b.submit(id, `{}`)
+		events := w.Call().Events(0)
+		if len(events) == 0 {
+			t.Fatalf("%s is not answered when it is submitted", id)
+		}
+		last, _ := events[len(events)-1].(Final)
+		wantError(t, last, message.TooManyCalls, "256 MiB")
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.held != maxHeld {
+		t.Errorf("%d bytes are held, want %d", b.held, maxHeld)
 	}
 }
