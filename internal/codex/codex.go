@@ -31,6 +31,8 @@ const (
 	maxProcesses = 256 // processes of a session, including ended ones whose output was read
 	maxRequests  = 64  // per connection: unanswered requests that may block, and as many other unwritten answers
 	maxLarge     = 4   // of those, requests for content or lists of files
+	maxContents  = 8   // such requests of all connections: their answers are in memory until they are written
+	maxRequestID = 256 // bytes
 )
 
 // A Server has the sessions of all clients.
@@ -40,12 +42,13 @@ type Server struct {
 
 	mu       sync.Mutex
 	sessions map[string]*session
+	contents map[string]chan struct{} // by client; one element per request for content
 	closed   bool
 }
 
 // New returns a Server. The caller must call Close.
 func New(o Options) *Server {
-	return &Server{opt: o, sessions: make(map[string]*session)}
+	return &Server{opt: o, sessions: make(map[string]*session), contents: make(map[string]chan struct{})}
 }
 
 // Close drops all sessions and waits for their goroutines. All connections must be closed before.
@@ -58,6 +61,16 @@ func (s *Server) Close() {
 		s.drop(ss)
 	}
 	s.pumps.Wait()
+}
+
+// contentsOf returns the slots that the client's connections share.
+func (s *Server) contentsOf(client string) chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.contents[client] == nil {
+		s.contents[client] = make(chan struct{}, maxContents)
+	}
+	return s.contents[client]
 }
 
 // openSession returns the client's session with the id resume or, if that is "", a new one.

@@ -2,6 +2,7 @@ package codex
 
 import (
 	"encoding/json"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -15,26 +16,31 @@ type Connection struct {
 	srv          *Server
 	client       string
 	write        func(frame []byte) error
-	closed       chan struct{} // closed by Close
+	keep         func(bytes int64) bool // see Connect
+	closed       chan struct{}          // closed by Close
 	closeOnce    sync.Once
 	wake         chan struct{} // capacity 1: there may be frames to write
 	requestSlots chan struct{} // one element per unanswered request that may block
 	answerSlots  chan struct{} // one element per other unwritten answer; full only if the client does not read
 	contentSlots chan struct{} // one element per unwritten answer to a method in large
+	shared       chan struct{} // the same for all connections of the client
 	handlers     sync.WaitGroup
 
 	session  *session                // nil before initialize; used by the reader
 	attached atomic.Pointer[session] // the same session, for the writer
 
-	mu      sync.Mutex
-	queue   []response      // at most one per request
-	handles map[string]file // open file handles
+	mu       sync.Mutex
+	queue    []response      // at most one per request
+	handles  map[string]file // open file handles
+	kept     int64           // bytes of the unanswered requests that may block
+	contents int             // elements of this connection in shared
 }
 
-// Connect returns a Connection for the client with this token name. Only Run calls write, which sends a text frame.
-func (s *Server) Connect(client string, write func(frame []byte) error) *Connection {
+// Connect returns a Connection for the client with this token name. Only Run calls write, which sends a text frame. keep
+// is told how many bytes of unanswered requests the connection keeps. If it returns false, there may not be so many.
+func (s *Server) Connect(client string, write func(frame []byte) error, keep func(bytes int64) bool) *Connection {
 	return &Connection{
-		srv: s, client: client, write: write, closed: make(chan struct{}), handles: make(map[string]file),
+		srv: s, client: client, write: write, keep: keep, shared: s.contentsOf(client), closed: make(chan struct{}), handles: make(map[string]file),
 		wake: make(chan struct{}, 1), requestSlots: make(chan struct{}, maxRequests),
 		answerSlots: make(chan struct{}, maxRequests), contentSlots: make(chan struct{}, maxLarge),
 	}
@@ -80,6 +86,13 @@ func (c *Connection) Run(ending <-chan struct{}) {
 func (c *Connection) leave() {
 	c.Close()
 	c.handlers.Wait()
+	c.mu.Lock()
+	c.queue, c.kept = nil, 0
+	c.keep(0)
+	for ; c.contents > 0; c.contents-- {
+		<-c.shared
+	}
+	c.mu.Unlock()
 	if s := c.attached.Load(); s != nil {
 		s.detach(c)
 	}
@@ -106,6 +119,7 @@ func (c *Connection) writePending() (busy bool, err error) {
 		if answer.large {
 			c.releaseContent()
 		}
+		c.charge(-answer.size)
 		<-answer.slots
 		busy = true
 	}
@@ -132,7 +146,7 @@ func (c *Connection) drained() bool {
 
 // reply queues the answer to a request that has a slot. It must be called once per request.
 func (c *Connection) reply(r request, result any, e *rpcError) {
-	answer := response{ID: r.ID, Result: result, slots: r.slots, large: r.large}
+	answer := response{ID: r.ID, Result: result, slots: r.slots, large: r.large, size: r.size}
 	if e != nil {
 		answer.Result, answer.Error = nil, e
 	}
@@ -202,7 +216,10 @@ func (c *Connection) Accept(frame []byte) {
 	if err == nil && notifies && r.Method == "initialized" {
 		return
 	}
-	full := err == nil && !notifies && !c.takeRequestSlot(&r)
+	full := ""
+	if err == nil && !notifies {
+		full = c.takeRequestSlot(&r, int64(len(frame)))
+	}
 	if r.slots == nil {
 		select {
 		case c.answerSlots <- struct{}{}:
@@ -212,32 +229,48 @@ func (c *Connection) Accept(frame []byte) {
 		}
 	}
 	switch {
-	case err != nil || r.Method == "":
+	case err != nil || r.Method == "" || len(r.ID) > maxRequestID:
 		r.ID = json.RawMessage("-1")
-		c.reply(r, nil, refuse("the frame is not a request: send one JSON object with method, params and id"))
+		c.reply(r, nil, refuse("the frame is not a request: send one JSON object with method, params and an id of at most %d bytes", maxRequestID))
 	case notifies:
 		r.ID = json.RawMessage("-1")
 		c.reply(r, nil, refuse("the notification %q is not known; nothing was done", r.Method))
-	case full:
-		c.reply(r, nil, refuse("%d requests of this connection are not answered yet, and no more may be; nothing was done. Send it again once one of them is answered", maxRequests))
+	case full != "":
+		c.reply(r, nil, refuse("%s; nothing was done. Send it again once some are answered", full))
 	default:
 		c.handle(r)
 	}
 }
 
-// takeRequestSlot takes the slot that a request needs, if any. It returns false if none is free.
-func (c *Connection) takeRequestSlot(r *request) bool {
+// takeRequestSlot takes the slot and the memory that a request of so many bytes needs, if any. It returns why it may
+// not, or "".
+func (c *Connection) takeRequestSlot(r *request, size int64) (full string) {
 	mayBlock := r.Method == "process/start" || blocking[r.Method] != nil
 	if !mayBlock || c.session == nil {
-		return true
+		return ""
 	}
 	select {
 	case c.requestSlots <- struct{}{}:
 		r.slots = c.requestSlots
-		return true
 	default:
+		return fmt.Sprintf("%d requests of this connection are not answered yet, and no more may be", maxRequests)
+	}
+	if !c.charge(size) {
+		return "the requests that are not answered yet are too large together (limits.incoming_bytes)"
+	}
+	r.size = size
+	return ""
+}
+
+// charge adds to the bytes of unanswered requests. It returns false if there would be too many.
+func (c *Connection) charge(more int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.keep(c.kept + more) {
 		return false
 	}
+	c.kept += more
+	return true
 }
 
 func (c *Connection) handle(r request) {
@@ -310,20 +343,33 @@ func (c *Connection) environment() object {
 	return e
 }
 
+// takeContentSlot returns false if the connection ends. Then it has taken no slot that others share.
 func (c *Connection) takeContentSlot() bool {
 	select {
 	case c.contentSlots <- struct{}{}:
-		return true
 	case <-c.closed:
 		return false
 	}
+	select {
+	case c.shared <- struct{}{}:
+	case <-c.closed:
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.contents++
+	return true
 }
 
 func (c *Connection) releaseContent() {
-	select {
-	case <-c.contentSlots:
-	default: // no slot after readWithApproval if the connection has ended
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.contents == 0 {
+		return // after readWithApproval, if the connection has ended
 	}
+	c.contents--
+	<-c.shared
+	<-c.contentSlots
 }
 
 // readWithApproval reads a file by a call of look, which awaits approval. It releases the content slot meanwhile.

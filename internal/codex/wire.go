@@ -20,6 +20,7 @@ type request struct {
 	Params json.RawMessage `json:"params"`
 	slots  chan struct{}   // channel of slots that the answer receives from
 	large  bool            // the request has a content slot, which its answer releases
+	size   int64           // bytes charged until it is answered
 }
 
 type object map[string]any
@@ -30,6 +31,7 @@ type response struct {
 	Error  *rpcError       `json:"error,omitempty"`
 	slots  chan struct{}   // the writer receives from it after writing
 	large  bool            // see request
+	size   int64
 }
 
 type notification struct {

@@ -85,7 +85,7 @@ var settings = []setting{
 	{"limits.background_timeout", "8h", "1s 720h", "Limits.BackgroundTimeout", "the longest that one may run"},
 	{"limits.asked_hosts", "32", "0 4096", "Limits.AskedHosts", "questions about hosts of one running call; more are refused"},
 	{"limits.connections", "1024", "1 1000000", "Limits.Connections", "of all clients; more are refused"},
-	{"limits.incoming_bytes", "256MiB", "1MiB 1TiB", "Limits.IncomingBytes", "of large frames being received at once, over all connections"},
+	{"limits.incoming_bytes", "256MiB", "1MiB 1TiB", "Limits.IncomingBytes", "of large frames being received at once, over all connections, and of requests over HTTP and of Codex that are not answered"},
 	{"limits.timeout", "120s", "1ms 168h", "Limits.Timeout", "of a call that names none"},
 	{"limits.max_timeout", "600s", "1s 168h", "Limits.MaxTimeout", "the longest that a call may name"},
 	{"limits.grace", "2s", "0 1m", "Limits.Grace", "between asking a process to end and killing it"},

@@ -61,7 +61,9 @@ func (w *waiting) end(of *dispatch.Watcher) *dispatch.Final {
 }
 
 func (s *Server) serveCalls(w http.ResponseWriter, r *http.Request, token Token) {
-	m, bad, status, e := s.readRequest(w, r)
+	var kept int64
+	defer s.kept.take(&kept, 0)
+	m, bad, status, e := s.readRequest(w, r, &kept)
 	if e != nil {
 		writeJSON(w, status, e)
 		return
@@ -103,7 +105,8 @@ func selected(ack message.HelloAck, dir string) string {
 	return cmp.Or(ack.Workspace, strings.TrimLeft(dir, "/"))
 }
 
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, int, *message.Error) {
+// readBody returns a request's body, and charges it to kept until the caller gives that back.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, kept *int64) ([]byte, int, *message.Error) {
 	if r.ContentLength < 0 {
 		return nil, http.StatusLengthRequired, message.InvalidFrame.Errorf("send the length of the body in Content-Length")
 	}
@@ -119,12 +122,15 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, int, 
 	if err != nil {
 		return nil, http.StatusBadRequest, message.InvalidFrame.Errorf("the body cannot be read: %v", err)
 	}
+	if !s.kept.take(kept, int64(len(frame))) {
+		return nil, http.StatusServiceUnavailable, message.TooManyCalls.Errorf("the requests that are not answered yet are too large together (limits.incoming_bytes); nothing ran, try again later")
+	}
 	return frame, 0, nil
 }
 
 // readRequest returns a body's request and the errors of invalid calls in it, or why there is no request.
-func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (m *message.Request, bad []*message.Error, status int, e *message.Error) {
-	frame, status, e := s.readBody(w, r)
+func (s *Server) readRequest(w http.ResponseWriter, r *http.Request, kept *int64) (m *message.Request, bad []*message.Error, status int, e *message.Error) {
+	frame, status, e := s.readBody(w, r, kept)
 	if e != nil {
 		return nil, nil, status, e
 	}

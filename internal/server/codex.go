@@ -17,7 +17,9 @@ func (s *Server) serveCodex(w http.ResponseWriter, r *http.Request, token Token)
 // runCodex runs a session whose frames are those of the exec-server protocol.
 func (ss *session) runCodex() {
 	defer ss.conn.Close()
-	c := ss.srv.opt.Codex.Connect(ss.token.Name, func(frame []byte) error { return ss.writeFrame(websocket.TextMessage, frame) })
+	var kept int64
+	c := ss.srv.opt.Codex.Connect(ss.token.Name, func(frame []byte) error { return ss.writeFrame(websocket.TextMessage, frame) },
+		func(bytes int64) bool { return ss.srv.kept.take(&kept, bytes) })
 	ss.take = func(kind int, frame []byte) bool {
 		if kind != websocket.TextMessage {
 			ss.farewell(websocket.CloseUnsupportedData, "expected text frames")

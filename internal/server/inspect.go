@@ -78,7 +78,9 @@ func (s *Server) servePolicy(w http.ResponseWriter, _ *http.Request, _ Token) {
 }
 
 func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request, token Token) {
-	body, status, e := s.readBody(w, r)
+	var kept int64
+	defer s.kept.take(&kept, 0)
+	body, status, e := s.readBody(w, r, &kept)
 	if e != nil {
 		writeJSON(w, status, e)
 		return

@@ -191,3 +191,37 @@ func TestRequestsTakeTheirTurnByToken(t *testing.T) {
 		t.Errorf("the call of the other token has not run: status %d", status)
 	}
 }
+
+// A request is in memory until it is answered, so those together are bounded, whichever way they came.
+func TestRequestsThatAreNotAnsweredAreLimitedTogether(t *testing.T) {
+	t.Parallel()
+	begun, end := make(chan struct{}), make(chan struct{})
+	ts := newLimitedServer(t, policy.Allow, func(context.Context, tools.IO) tools.Result {
+		close(begun)
+		<-end
+		return tools.Result{Text: "ok"}
+	}, func(*dispatch.Limits, *Options) {}, func(o *Options) {
+		o.IncomingBytes = 1 << 20
+		o.MCP = func(w http.ResponseWriter, _ *http.Request, _ Token) { w.WriteHeader(http.StatusNoContent) }
+	})
+	large := call("call_1") + strings.Repeat(" ", 500<<10)
+	first := make(chan int, 1)
+	go func() {
+		status, _ := ask(t, ts, "POST", "/v1/calls", large)
+		first <- status
+	}()
+	<-begun
+	for _, path := range []string{"/v1/calls", "/mcp"} {
+		status, body := ask(t, ts, "POST", path, strings.Repeat(" ", 700<<10)+`{}`)
+		if status != http.StatusServiceUnavailable || !strings.Contains(body, "not answered yet") {
+			t.Errorf("%s answered %d %s", path, status, body)
+		}
+	}
+	close(end)
+	if status := <-first; status != http.StatusOK {
+		t.Errorf("the first request got %d", status)
+	}
+	if status, body := ask(t, ts, "POST", "/mcp", strings.Repeat(" ", 700<<10)+`{}`); status != http.StatusNoContent {
+		t.Errorf("afterwards /mcp answered %d %s", status, body)
+	}
+}

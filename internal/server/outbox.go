@@ -103,7 +103,8 @@ const (
 
 var errBusy = errors.New("too much is being received at once")
 
-// budget limits the memory shared for incoming frames and collected fragments, beyond freeBytes per connection.
+// budget limits the memory shared for incoming frames and collected fragments, or for unanswered requests, beyond
+// freeBytes per connection.
 type budget struct {
 	mu   sync.Mutex
 	left int64

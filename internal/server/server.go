@@ -57,7 +57,7 @@ type Options struct {
 	Connections        int // maximum of all clients
 	CallsPerConnection int // maximum of unanswered calls
 	MaxFrameBytes      int64
-	IncomingBytes      int64         // limit for incoming frames of all connections; see budget
+	IncomingBytes      int64         // limit for incoming frames of all connections, and for unanswered requests; see budget
 	OutboxBytes        int64         // how far a client may fall behind a stream before output is skipped
 	Linger             time.Duration // how long an ended connection can be resumed
 	Ping               time.Duration // between heartbeats
@@ -69,7 +69,8 @@ type Server struct {
 	opt      Options
 	http     *http.Server
 	upgrader websocket.Upgrader
-	incoming budget
+	incoming budget // for what is being received
+	kept     budget // for unanswered requests over HTTP and of Codex
 	hub      *hub
 	buffers  sync.Pool // of *buffers
 
@@ -85,7 +86,7 @@ type Server struct {
 
 // New returns a Server.
 func New(opt Options) *Server {
-	s := &Server{opt: opt, sessions: make(map[*session]struct{}), items: make(map[*item]struct{}), incoming: budget{left: opt.IncomingBytes}}
+	s := &Server{opt: opt, sessions: make(map[*session]struct{}), items: make(map[*item]struct{}), incoming: budget{left: opt.IncomingBytes}, kept: budget{left: opt.IncomingBytes}}
 	s.hub = newHub(opt)
 	s.buffers.New = func() any { return new(buffers) }
 	s.upgrader = websocket.Upgrader{
