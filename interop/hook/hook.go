@@ -151,8 +151,8 @@ func recent(date string) bool {
 	return err == nil && time.Since(at).Abs() < longest
 }
 
-// own returns an error if a decision that allows may be for another call with the same id, agent and arguments.
-func (j Judge) own(ctx context.Context, daemon *client.Client, c Call, ret message.ToolReturn) error {
+// Own returns an error if a decision that allows may be for another call with the same id, agent and arguments.
+func (c Call) Own(ctx context.Context, daemon *client.Client, ret message.ToolReturn) error {
 	if ret.Replayed && !recent(ret.Date) {
 		return fmt.Errorf("the call %s was decided before, and an agent runs a call once, so it is denied; make it again", c.ID)
 	}
@@ -164,7 +164,7 @@ func (j Judge) own(ctx context.Context, daemon *client.Client, c Call, ret messa
 		return fmt.Errorf("toold cannot say of which session the decided call %s is, so it is denied: %w", c.ID, err)
 	}
 	for _, of := range calls {
-		mine := of.CallID == c.ID && of.AgentID == cmp.Or(c.Agent, j.Program)
+		mine := of.CallID == c.ID && of.AgentID == c.Agent
 		if mine && !sameSession(of.ConversationID, c.Session) {
 			return fmt.Errorf("a call %s of the session %s was decided, and this one is of the session %s, so it is denied; make it again", c.ID, of.ConversationID, c.Session)
 		}
@@ -195,16 +195,17 @@ func (j Judge) Decide(ctx context.Context, c Call) error {
 		return fmt.Errorf("toold cannot be reached, so the call is denied: %w", err)
 	}
 	defer daemon.Close()
+	c.Agent = cmp.Or(c.Agent, j.Program)
 	id := c.ID
 	if id == "" {
 		id = message.NewID("hook")
 	}
-	ret, err := daemon.Call(waiting, client.Call{ID: id, Tool: "judge", Arguments: Arguments(j.Program, c), AgentID: cmp.Or(c.Agent, j.Program), ConversationID: c.Session}, client.Events{})
+	ret, err := daemon.Call(waiting, client.Call{ID: id, Tool: "judge", Arguments: Arguments(j.Program, c), AgentID: c.Agent, ConversationID: c.Session}, client.Events{})
 	if err == nil {
 		if ret.Status != "success" || ret.ErrorType != nil {
 			return errors.New(strings.TrimPrefix(ret.Result, "Error: "))
 		}
-		return j.own(waiting, daemon, c, ret)
+		return c.Own(waiting, daemon, ret)
 	}
 	if waiting.Err() == nil {
 		return fmt.Errorf("toold did not decide the call, so it is denied: %w", err)

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/toold/toold/client"
-	"github.com/toold/toold/interop/hook"
 	"github.com/toold/toold/message"
 )
 
@@ -98,7 +97,7 @@ func (h *follower) answerTo(ctx context.Context, c message.ToolCall, tooMany boo
 	}
 	if h.isOwn(c.Name) {
 		// A string preserves the arguments byte for byte.
-		o := h.bridge.perform(ctx, client.Call{ID: c.ID, Tool: c.Name, Arguments: string(c.Arguments)}, nil)
+		o, _ := h.bridge.perform(ctx, client.Call{ID: c.ID, Tool: c.Name, Arguments: string(c.Arguments)}, nil)
 		if o.denied {
 			return decided(c.ID, o)
 		}
@@ -108,8 +107,7 @@ func (h *follower) answerTo(ctx context.Context, c message.ToolCall, tooMany boo
 	if json.Unmarshal(c.Arguments, &input) != nil || input == nil {
 		return decided(c.ID, outcome{text: "its arguments are no JSON object"})
 	}
-	call := hook.Call{Tool: c.Name, Dir: h.directory(), Input: c.Arguments}
-	return decided(c.ID, h.bridge.perform(ctx, client.Call{ID: c.ID, Tool: "judge", Arguments: hook.Arguments("letta", call)}, nil))
+	return decided(c.ID, h.judge(ctx, c.ID, c.Name, c.Arguments))
 }
 
 // returned returns a result. It is text, because the server takes a list in tool_return for a success.

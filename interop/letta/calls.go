@@ -3,6 +3,7 @@ package letta
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -17,7 +18,7 @@ import (
 const maxText = 32000
 
 func (b *bridge) execute(ctx context.Context, c *connection, f frame) {
-	o := b.perform(ctx, client.Call{ID: f.CallID, Tool: f.ToolName, Arguments: f.Input}, time.After(b.AnswerAfter))
+	o, _ := b.perform(ctx, client.Call{ID: f.CallID, Tool: f.ToolName, Arguments: f.Input}, time.After(b.AnswerAfter))
 	if o.text == "" {
 		o.text = "(no output)"
 	}
@@ -34,7 +35,7 @@ type outcome struct {
 }
 
 // perform lets the daemon run a call, and stops it when ctx ends. When late fires, only perform ends.
-func (b *bridge) perform(ctx context.Context, call client.Call, late <-chan time.Time) outcome {
+func (b *bridge) perform(ctx context.Context, call client.Call, late <-chan time.Time) (outcome, message.ToolReturn) {
 	of := b.runtime()
 	call.AgentID, call.ConversationID = of.Agent, of.Conversation
 	type end struct {
@@ -52,17 +53,37 @@ func (b *bridge) perform(ctx context.Context, call client.Call, late <-chan time
 		select {
 		case e := <-ended:
 			if e.err != nil {
-				return outcome{text: "Error: " + e.err.Error()}
+				return outcome{text: "Error: " + e.err.Error()}, e.ret
 			}
 			denied := e.ret.ErrorType != nil && *e.ret.ErrorType == message.Denied
-			return outcome{e.ret.Result, e.ret.Status == "success", denied}
+			return outcome{e.ret.Result, e.ret.Status == "success", denied}, e.ret
 		case <-late:
-			return outcome{text: b.soFar(call), ok: true}
+			return outcome{text: b.soFar(call), ok: true}, message.ToolReturn{}
 		case <-done:
 			done = nil
 			b.stop(call.ID)
 		}
 	}
+}
+
+// judge lets the daemon decide on a call of the server's own tool.
+func (b *bridge) judge(ctx context.Context, id, tool string, input json.RawMessage) outcome {
+	of, dir := b.runtime(), b.directory()
+	call := hook.Call{ID: id, Tool: tool, Dir: dir, Input: input, Agent: of.Agent, Session: of.Conversation}
+	o, ret := b.perform(ctx, client.Call{ID: id, Tool: "judge", Arguments: hook.Arguments("letta", call)}, nil)
+	if !o.ok {
+		return o
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	agent, err := b.daemon.Get(ctx, dir)
+	if err == nil {
+		err = call.Own(ctx, agent, ret)
+	}
+	if err != nil {
+		return outcome{text: err.Error()}
+	}
+	return o
 }
 
 func (b *bridge) soFar(call client.Call) string {
@@ -101,8 +122,7 @@ func shortened(text string) string {
 func (b *bridge) decide(ctx context.Context, c *connection, f frame) {
 	why := ""
 	if !b.isOwn(f.Request.ToolName) {
-		call := hook.Call{Tool: f.Request.ToolName, Dir: b.directory(), Input: f.Request.Input}
-		if o := b.perform(ctx, client.Call{ID: f.Request.CallID, Tool: "judge", Arguments: hook.Arguments("letta", call)}, nil); !o.ok {
+		if o := b.judge(ctx, f.Request.CallID, f.Request.ToolName, f.Request.Input); !o.ok {
 			why = cmp.Or(o.text, "toold denied it")
 		}
 	}
