@@ -2,13 +2,10 @@ package codex
 
 import (
 	"encoding/json"
-	"fmt"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
-
-	"github.com/toold/toold/tools/files"
 )
 
 // A Connection is one client connection. One goroutine calls Accept and finally Close, another calls Run.
@@ -30,6 +27,7 @@ type Connection struct {
 	attached atomic.Pointer[session] // the same session, for the writer
 
 	mu       sync.Mutex
+	left     bool            // nothing begins any more, because leave waits for what runs
 	queue    []response      // at most one per request
 	handles  map[string]file // open file handles
 	kept     int64           // bytes of the unanswered requests that may block
@@ -85,6 +83,9 @@ func (c *Connection) Run(ending <-chan struct{}) {
 
 func (c *Connection) leave() {
 	c.Close()
+	c.mu.Lock()
+	c.left = true
+	c.mu.Unlock()
 	c.handlers.Wait()
 	c.mu.Lock()
 	c.queue, c.kept = nil, 0
@@ -242,37 +243,6 @@ func (c *Connection) Accept(frame []byte) {
 	}
 }
 
-// takeRequestSlot takes the slot and the memory that a request of so many bytes needs, if any. It returns why it may
-// not, or "".
-func (c *Connection) takeRequestSlot(r *request, size int64) (full string) {
-	mayBlock := r.Method == "process/start" || blocking[r.Method] != nil
-	if !mayBlock || c.session == nil {
-		return ""
-	}
-	select {
-	case c.requestSlots <- struct{}{}:
-		r.slots = c.requestSlots
-	default:
-		return fmt.Sprintf("%d requests of this connection are not answered yet, and no more may be", maxRequests)
-	}
-	if !c.charge(size) {
-		return "the requests that are not answered yet are too large together (limits.incoming_bytes)"
-	}
-	r.size = size
-	return ""
-}
-
-// charge adds to the bytes of unanswered requests. It returns false if there would be too many.
-func (c *Connection) charge(more int64) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.keep(c.kept + more) {
-		return false
-	}
-	c.kept += more
-	return true
-}
-
 func (c *Connection) handle(r request) {
 	switch do := immediate[r.Method]; {
 	case r.Method == "initialize":
@@ -283,13 +253,13 @@ func (c *Connection) handle(r request) {
 		c.answer(r, do)
 	case r.Method == "process/start":
 		// Ends when the command runs or never will, or when the connection ends; leave waits.
-		c.handlers.Go(func() {
+		c.begin(func() {
 			defer c.recovered(r)
 			c.start(r)
 		})
 	case blocking[r.Method] != nil:
 		// Ends when the request is answered or the connection ends; leave waits.
-		c.handlers.Go(func() {
+		c.begin(func() {
 			if r.large = large[r.Method]; r.large && !c.takeContentSlot() {
 				return // the connection has ended
 			}
@@ -297,6 +267,15 @@ func (c *Connection) handle(r request) {
 		})
 	default:
 		c.reply(r, nil, &rpcError{codeMethodNotFound, "toold does not serve the method " + r.Method + "; nothing was done"})
+	}
+}
+
+// begin runs a handler, unless the connection has ended.
+func (c *Connection) begin(handler func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.left {
+		c.handlers.Go(handler)
 	}
 }
 
@@ -323,6 +302,12 @@ func (c *Connection) initialize(p initializeParams) (any, *rpcError) {
 	if e != nil {
 		return nil, e
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left {
+		s.detach(c)
+		return nil, refuse("the connection has ended")
+	}
 	c.session = s
 	c.attached.Store(s)
 	return object{"sessionId": s.id, "environmentInfo": c.environment()}, nil
@@ -341,50 +326,4 @@ func (c *Connection) environment() object {
 		e["userHomeDir"] = uriOf(o.Home)
 	}
 	return e
-}
-
-// takeContentSlot returns false if the connection ends. Then it has taken no slot that others share.
-func (c *Connection) takeContentSlot() bool {
-	select {
-	case c.contentSlots <- struct{}{}:
-	case <-c.closed:
-		return false
-	}
-	select {
-	case c.shared <- struct{}{}:
-	case <-c.closed:
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.contents++
-	return true
-}
-
-func (c *Connection) releaseContent() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.contents == 0 {
-		return // after readWithApproval, if the connection has ended
-	}
-	c.contents--
-	<-c.shared
-	<-c.contentSlots
-}
-
-// readWithApproval reads a file by a call of look, which awaits approval. It releases the content slot meanwhile.
-func (c *Connection) readWithApproval(f file, arguments map[string]any) (s files.Sight, e *rpcError) {
-	c.releaseContent()        // approval may take long
-	defer c.takeContentSlot() // fails only after the end of the connection
-	ret, e := c.runCall(f, "look", arguments)
-	if e != nil {
-		return s, e
-	}
-	if err := json.Unmarshal([]byte(ret.Result), &s); err != nil {
-		return s, refuse("the content cannot be read: %v", err)
-	}
-	if s.Missing {
-		return s, missing()
-	}
-	return s, nil
 }

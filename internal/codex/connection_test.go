@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/toold/toold/internal/must"
@@ -98,5 +99,32 @@ func TestFewContentsAreHeldForAClient(t *testing.T) {
 	all[1].releaseContent()
 	if n := len(last.shared); n != maxContents-2 {
 		t.Errorf("%d contents are held, want %d", n, maxContents-2)
+	}
+}
+
+// A client may send and leave at once: what is read after the end begins nothing, and holds no session.
+func TestNothingBeginsOnceAConnectionHasEnded(t *testing.T) {
+	t.Parallel()
+	s := New(Options{Linger: -1})
+	frame := []byte(`{"id":1,"method":"process/read","params":{"processId":"none"}}`)
+	for range 200 {
+		c, _, _ := dialled(t, s, 1<<20)
+		var all sync.WaitGroup
+		all.Go(func() {
+			for range maxRequests {
+				c.Accept(frame)
+			}
+		})
+		all.Go(c.leave)
+		all.Wait()
+		c.handlers.Wait()
+	}
+	late := s.Connect("agent", nil, func(int64) bool { return true })
+	late.leave()
+	late.Accept([]byte(`{"id":0,"method":"initialize"}`))
+	for id, ss := range s.sessions {
+		if ss.detachedAt().IsZero() {
+			t.Errorf("the session %s has a connection", id)
+		}
 	}
 }
