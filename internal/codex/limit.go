@@ -44,6 +44,9 @@ type special struct {
 	Subpath string `json:"subpath"`
 }
 
+// maxPlaces limits the paths in the sandbox of a request: each takes mounts, and time to make them.
+const maxPlaces = 1024
+
 // limitOf converts the sandbox of a request. It refuses what toold cannot enforce.
 func limitOf(raw json.RawMessage) (l sandbox.Limit, e *rpcError) {
 	if isNull(raw) {
@@ -70,8 +73,11 @@ func limitOf(raw json.RawMessage) (l sandbox.Limit, e *rpcError) {
 		return l, refuse("toold does not know a file system that is %q; nothing was done", files.Type)
 	}
 	l.Write = []string{}
-	readsAll := false
+	readsAll, places := false, 0
 	for _, n := range files.Entries {
+		if places += max(1, len(s.WorkspaceRoots)); places > maxPlaces {
+			return l, refuse("this sandbox of Codex names more than %d paths, and no more may be; nothing was done", maxPlaces)
+		}
 		if e := s.apply(n.V, &l); e != nil {
 			return l, e
 		}
