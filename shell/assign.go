@@ -95,7 +95,7 @@ func (w *walker) assigned(wd *syntax.Word, s *state) value {
 			if i > 0 && strings.Contains(lit.Value, ":~") {
 				b.unknown(true)
 			}
-			b.literal(unescape(lit.Value, false), true)
+			b.literal(texts.Unescape(lit.Value, false), true)
 		default:
 			pe, ok := p.(*syntax.ParamExp)
 			plain := ok && pe.Param != nil && plainExpansion(pe)

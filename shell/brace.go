@@ -105,7 +105,7 @@ func newName(parts []syntax.WordPart) bool {
 	for i, p := range parts {
 		last := i+1 == len(parts)
 		text := literalOf(p)
-		if n := strings.IndexByte(unescape(text, false), '$'); n >= 0 && (n+1 < len(text) || !last) {
+		if n := strings.IndexByte(texts.Unescape(text, false), '$'); n >= 0 && (n+1 < len(text) || !last) {
 			return true
 		}
 		pe, ok := p.(*syntax.ParamExp)

@@ -93,7 +93,7 @@ func (b *builder) beginning(v value, one bool) {
 }
 
 func (b *builder) matched(v value, quoted bool) {
-	switch prefix := literalPrefix(v.text); {
+	switch prefix := texts.LiteralPrefix(v.text); {
 	case quoted && prefix == v.text:
 		b.literal(prefix, true)
 	case b.raw.Len() == 0 && !b.cur.dynamic:
@@ -139,7 +139,7 @@ func (b *builder) cut() {
 			if b.slash > 0 {
 				known = known[:b.slash-1] // whether a backslash from a value is kept is unknown
 			}
-			b.cur.text, b.cur.glob = literalPrefix(known), false
+			b.cur.text, b.cur.glob = texts.LiteralPrefix(known), false
 			b.cur.many = b.cur.many || b.cur.text == "" || b.cur.text[0] == '-'
 		}
 		b.fields = append(b.fields, b.cur)
@@ -160,26 +160,9 @@ func (b *builder) one() value {
 	return unknown()
 }
 
-// literalPrefix returns a pattern's text before its first special character.
-func literalPrefix(pattern string) string {
-	var out strings.Builder
-	for i := 0; i < len(pattern); i++ {
-		switch pattern[i] {
-		case '*', '?', '[':
-			return out.String()
-		case '\\':
-			i++
-		}
-		if i < len(pattern) {
-			out.WriteByte(pattern[i])
-		}
-	}
-	return out.String()
-}
-
 func (w *walker) lit(text string, b *builder, quoted bool) {
 	if quoted {
-		b.literal(unescape(text, true), true)
+		b.literal(texts.Unescape(text, true), true)
 		return
 	}
 	for text != "" {
@@ -200,21 +183,4 @@ func (w *walker) lit(text string, b *builder, quoted bool) {
 		}
 		text = text[i+2:]
 	}
-}
-
-func unescape(s string, inQuotes bool) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	var out strings.Builder
-	for i := 0; i < len(s); i++ {
-		escapes := s[i] == '\\' && i+1 < len(s)
-		if escapes && (!inQuotes || strings.IndexByte("$`\"\\\n", s[i+1]) >= 0) {
-			if i++; s[i] == '\n' {
-				continue
-			}
-		}
-		out.WriteByte(s[i])
-	}
-	return out.String()
 }

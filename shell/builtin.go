@@ -10,6 +10,7 @@ import (
 
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell/programs"
+	"github.com/toold/toold/shell/texts"
 )
 
 // builtin follows a builtin. It reports whether nothing remains to be done for the command.
@@ -237,7 +238,7 @@ func (w *walker) cdProc(args []word, s *state, source string) (enters bool) {
 			w.opaque("a pattern may match any directory below /proc", source)
 		}
 		if !a.known() {
-			w.guardProc(programs.Operand{Word: policy.Word{Text: literalPrefix(a.text), Dynamic: true}}, s, source)
+			w.guardProc(programs.Operand{Word: policy.Word{Text: texts.LiteralPrefix(a.text), Dynamic: true}}, s, source)
 			continue
 		}
 		for _, dir := range w.fromDirs(a.text, s) {
@@ -276,12 +277,14 @@ func (w *walker) eval(args []word, s *state, source string) {
 	w.script(spaced(args), s)
 }
 
-func spaced(args []word) string {
-	texts := make([]string, len(args))
+func spaced(args []word) string { return strings.Join(textsOf(args), " ") }
+
+func textsOf(args []word) []string {
+	out := make([]string, len(args))
 	for i, a := range args {
-		texts[i] = a.text
+		out[i] = a.text
 	}
-	return strings.Join(texts, " ")
+	return out
 }
 
 func (w *walker) indirect(args []word, s *state, source string) bool {

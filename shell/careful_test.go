@@ -163,6 +163,9 @@ func TestCodeOnStandardInputIsSearched(t *testing.T) {
 		"printf 'os.system(\"git push\")' | timeout 9 python3 -", "node <<'E'\nexec('git push')\nE", "perl <<'E'\nsystem('git push')\nE", "ruby <<< 'system(\"git push\")'", "make -f - <<< $'x:\\n\\tgit push'", "ed a.txt <<< '!git push'", "dc <<< '!git push'",
 		"m4 <<< 'esyscmd(git push)'", "tclsh <<< 'exec git push'", "bash <(echo git push)", ". <(echo git push)", "source <(printf 'git push')", "exec 3<<'E'\ngit push\nE\nbash <&3", "bash /dev/fd/3 3<<< 'git push'", "python3 3<<< 'os.system(\"git push\")' <&3",
 		"cat <(echo git push) | bash", "fish <<< 'git push'", "cat <<'E' | python3\nos.system(\"git push\")\nE", "python3 <(echo 'os.system(\"git push\")')", "python3 /dev/stdin <<< 'os.system(\"git push\")'",
+		"base64 -d <<< Z2l0IHB1c2gK | sh", "echo 6769742070757368 | xxd -r -p | sh", "exec <<< 'git push'; bash", "exec < <(echo git push)\nsh", "printf 'git %s' push | tr a b | sh", "printf '%s %s\\n' git push | sh",
+		"exec > x.sh; echo git push; exec > /dev/null; sh x.sh", "exec 3> x.sh; echo git push >&3; sh x.sh", "printf %s 'git ' > x.sh; printf %s push >> x.sh; sh x.sh", "echo -n 'git ' > x.sh; echo push >> x.sh; sh x.sh",
+		"d=$(mktemp -d); echo 'git push' > $d/x; sh $d/x", "gcc -x c - <<< 'int main(){system(\"git push\");}' && ./a.out", "mkdir b; echo 'git push' > b/ls; chmod +x b/ls; PATH=b:$PATH; ls",
 		"script -c bash <<< 'git push'", "git bisect run bash <<< 'git push'", "git rebase -x bash main <<< 'git push'", "flock x -c 'sh -x' <<< 'git push'", "npm exec -c bash <<< 'git push'", "git submodule foreach bash <<< 'git push'", "ssh host dash <<< 'git push'",
 	} {
 		if d := decide(script); d.Action != policy.Deny {

@@ -31,7 +31,9 @@ func (w *walker) foreground(stmt *syntax.Stmt, s *state) {
 	input, shown := s.input, s.shown
 	switch c := stmt.Cmd.(type) {
 	case *syntax.CallExpr:
-		w.simple(c, stmt.Redirs, s)
+		if w.simple(c, stmt.Redirs, s); len(c.Args) == 1 && c.Args[0].Lit() == "exec" {
+			input, shown = s.input, s.shown // its redirections stay
+		}
 	case *syntax.DeclClause, *syntax.LetClause:
 		if slices.ContainsFunc(stmt.Redirs, func(r *syntax.Redirect) bool { _, plain := plainText(r.Word); return r.Word != nil && !plain }) {
 			w.opaque("a declaration changes what its redirections expand to", w.text(stmt))

@@ -67,7 +67,7 @@ func (w *walker) fed(c *programs.Command, argv []policy.Word, s *state, source s
 
 // runsSaved applies ask and deny rules to what the script wrote to files: a program that no preset covers may run them.
 func (w *walker) runsSaved(c *programs.Command, s *state, source string) {
-	may := c.Covers == programs.CoversNone && c.Name != "git"
+	may := c.Covers == programs.CoversNone && c.Name != "git" || !s.get("PATH").known()
 	if may && s.disk.code && w.saved != "" {
 		w.add(policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: "<"}, {Text: w.saved}}, Possible: true, Code: true, Source: source})
 		w.saved = "" // once is enough
@@ -234,7 +234,7 @@ func (w *walker) expanded(args []word, s *state) []policy.Word {
 		if w.globInProc(a.text, s) {
 			w.opaque("a pattern may match any file below /proc", a.text)
 		}
-		out = append(out, policy.Word{Text: operandText(unescape(a.text, false))})
+		out = append(out, policy.Word{Text: operandText(texts.Unescape(a.text, false))})
 		out = w.matches(out, a.text, s)
 	}
 	return out

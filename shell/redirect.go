@@ -28,14 +28,24 @@ func (w *walker) redirect(r *syntax.Redirect, s *state) {
 		return
 	}
 	wd := w.single(r.Word, s)
-	if r.Op == syntax.WordHdoc {
-		w.feed(wd.text, first, s)
+	if r.Op == syntax.WordHdoc && wd.text != "" {
+		w.feed(wd.text+"\n", first, s)
 	}
-	if printing := listed("> >> >| &> &>>", r.Op.String()); printing && (r.N == nil || r.N.Value == "1") {
-		device := wd.text != "/dev/null" && strings.Contains(wd.text, "/dev/")
-		s.shown = device || !wd.known() && !wd.fresh
+	if listed("> >> >| &> &>>", r.Op.String()) {
+		w.printsTo(wd, r.N, s)
 	}
 	w.target(r.Op, wd, s, w.text(r))
+}
+
+// printsTo notes what a script writes to a file by descriptor n, which is standard output if nil.
+func (w *walker) printsTo(wd word, n *syntax.Lit, s *state) {
+	none := wd.is("/dev/null")
+	if n == nil || n.Value == "1" {
+		unsure := !wd.known() && strings.HasPrefix("/dev/", wd.text[:min(len("/dev/"), len(wd.text))])
+		s.shown = unsure || !none && strings.Contains(wd.text, "/dev/")
+	}
+	later := n != nil && n.Value > "2" && !none
+	w.saves = w.saves || wd.text == "" || later
 }
 
 // descriptor reports descriptors that the shell itself uses.
@@ -180,12 +190,15 @@ func (w *walker) feed(text string, first bool, s *state) {
 func (w *walker) addOutput(args []word, saves bool, s *state) {
 	text := s.input + programs.Decoded(s.input)
 	if listed("echo printf", args[0].text) {
-		text = strings.ReplaceAll(spaced(args[1:]), `\n`, "\n") + "\n"
+		text = texts.Printed(args[0].text, textsOf(args[1:]))
 	}
 	if w.output += text; len(w.output) > texts.MaxScript {
 		w.output = ""
 	}
-	written := !s.shown || args[0].is("tee")
+	written := !s.shown || w.saves || args[0].is("tee")
+	if saves && text != "" && !listed("git gh glab", args[0].text) {
+		s.disk.code = true
+	}
 	if written {
 		w.keep(text)
 	}

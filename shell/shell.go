@@ -145,6 +145,7 @@ type walker struct {
 	otherInput string             // known texts of descriptors other than standard input
 	kept       strings.Builder    // known texts that the script keeps in variables and files
 	saved      string             // those that may be in files
+	saves      bool               // any output may go to a file
 	printed    []programs.Operand // trees whose names the left side of a pipe prints
 
 	// Caches of file system lookups and of scanned texts.

@@ -31,7 +31,7 @@ func (wd word) several() bool { return wd.many || wd.glob }
 
 func (wd word) prefix() string {
 	if wd.glob {
-		return literalPrefix(wd.text)
+		return texts.LiteralPrefix(wd.text)
 	}
 	return wd.text
 }
@@ -46,7 +46,7 @@ func (wd word) maybe(text string) bool {
 	case wd.surelyNumber():
 		return isNumber(text)
 	case wd.glob:
-		return strings.HasPrefix(text, literalPrefix(wd.text))
+		return strings.HasPrefix(text, texts.LiteralPrefix(wd.text))
 	case wd.dynamic:
 		return wd.many || strings.HasPrefix(text, wd.text)
 	}
@@ -291,6 +291,7 @@ func (w *walker) knownOutput(p *syntax.CmdSubst, s *state) value {
 	case inTmp && temporary.MatchString(text):
 		return value{text: "/tmp/", dynamic: true, fresh: true}
 	case m != nil && path.known():
+		w.keep(m[1] + m[2])
 		return w.lookup(m[1]+m[2], path.text)
 	}
 	return unknown()

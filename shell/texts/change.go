@@ -49,3 +49,51 @@ func Cut(text string, from, length int) (part string, ok bool) {
 	from = min(from, len(text))
 	return text[from:][:min(length, len(text)-from)], isPlain(text)
 }
+
+// Printed returns what echo or printf prints of known words, as far as it is simple.
+func Printed(program string, words []string) string {
+	end := "\n"
+	for program == "echo" && len(words) > 0 && echoFlags.MatchString(words[0]) {
+		if strings.Contains(words[0], "n") {
+			end = ""
+		}
+		words = words[1:]
+	}
+	text := strings.Join(words, " ")
+	if program == "printf" && len(words) > 0 && printfFormat.MatchString(words[0]) {
+		text, end = formatted(words[0], words[1:]), ""
+	}
+	if plain, ok := ANSIC(text); ok {
+		return plain + end
+	}
+	return strings.ReplaceAll(text, `\n`, "\n") + end
+}
+
+var (
+	echoFlags    = regexp.MustCompile(`^-[neE]+$`)
+	printfFormat = regexp.MustCompile(`^[^%-](?:[^%]|%[%bs])*$|^(?:%[%bs](?:[^%]|%[%bs])*)?$`)
+)
+
+// formatted repeats a format of printf while there are words for it.
+func formatted(format string, words []string) string {
+	var out strings.Builder
+	for first := true; first || len(words) > 0; first = false {
+		before := len(words)
+		for rest := format; rest != ""; {
+			text, verb, _ := strings.Cut(rest, "%")
+			if out.WriteString(text); verb == "" {
+				break
+			}
+			if rest = verb[1:]; verb[0] == '%' {
+				out.WriteByte('%')
+			} else if len(words) > 0 {
+				out.WriteString(words[0])
+				words = words[1:]
+			}
+		}
+		if len(words) == before || out.Len() > MaxScript {
+			break
+		}
+	}
+	return out.String()
+}

@@ -25,3 +25,38 @@ func Widened(pattern string) string {
 		return "?"
 	})
 }
+
+// LiteralPrefix returns a pattern's text before its first special character.
+func LiteralPrefix(pattern string) string {
+	var out strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		switch pattern[i] {
+		case '*', '?', '[':
+			return out.String()
+		case '\\':
+			i++
+		}
+		if i < len(pattern) {
+			out.WriteByte(pattern[i])
+		}
+	}
+	return out.String()
+}
+
+// Unescape removes the backslashes that bash removes, between double quotes if inQuotes is set.
+func Unescape(s string, inQuotes bool) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var out strings.Builder
+	for i := 0; i < len(s); i++ {
+		escapes := s[i] == '\\' && i+1 < len(s)
+		if escapes && (!inQuotes || strings.IndexByte("$`\"\\\n", s[i+1]) >= 0) {
+			if i++; s[i] == '\n' {
+				continue
+			}
+		}
+		out.WriteByte(s[i])
+	}
+	return out.String()
+}
