@@ -23,7 +23,7 @@ func (w *walker) assign(as *syntax.Assign, s *state, exported bool) {
 		w.keep(w.text(as.Array))
 		w.setArray(name, s, exported)
 	case as.Index != nil:
-		w.index(as.Index, s)
+		w.index(as.Index, name, s)
 		v := w.assigned(as.Value, s)
 		w.keep(v.text)
 		if listed("BASH_CMDS BASH_ALIASES", name) {
@@ -65,14 +65,14 @@ func (w *walker) elements(a *syntax.ArrayExpr, s *state) {
 			return
 		}
 		if e.Index != nil {
-			w.index(e.Index, s)
+			w.index(e.Index, "", s)
 		}
 		w.word(e.Value, s)
 	}
 }
 
-func (w *walker) index(x syntax.ArithmExpr, s *state) {
-	if !w.plainIndex(x, s) {
+func (w *walker) index(x syntax.ArithmExpr, array string, s *state) {
+	if !w.plainIndex(x, array, s) {
 		w.evaluates("an array's index is evaluated", w.text(x))
 	}
 }
@@ -172,7 +172,7 @@ func (w *walker) unset(args []word, s *state, source string) {
 			if vars {
 				w.unsetVar(a.text, s)
 			}
-			if _, ok := s.funcs.get(a.text); ok && funcs {
+			if _, ok := s.funcs.Get(a.text); ok && funcs {
 				w.setFunc(a.text, function{}, s)
 			}
 		}
@@ -184,10 +184,10 @@ func (w *walker) unsetVar(name string, s *state) {
 		w.opaque(name+" is not the shell's own any more", name)
 	}
 	array := s.get(name)
-	array.array = false
+	array.array, array.hash = false, false
 	w.put(s, name, array)
 	w.setVar(name, value{}, s, false)
-	switch _, own := s.locals.get(name); {
+	switch _, own := s.locals.Get(name); {
 	case len(w.calls) == 0:
 		w.drop(s, name)
 		return

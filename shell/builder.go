@@ -26,7 +26,7 @@ func (b *builder) literal(text string, quoted bool) {
 	if text == "" {
 		return
 	}
-	if b.cur.number, b.cur.orEmpty, b.cur.fresh = false, false, false; b.cur.dynamic {
+	if b.cur.number, b.cur.orEmpty, b.cur.fresh, b.cur.either = false, false, false, ""; b.cur.dynamic {
 		special := strings.ContainsAny(text, "*?[") || b.bracket && strings.Contains(text, "]")
 		b.cur.glob = b.cur.glob || special && !quoted
 		return
@@ -59,7 +59,7 @@ func (b *builder) unknown(quoted bool) {
 	b.present = true
 	b.cur.many = b.cur.many || !quoted
 	b.cur.glob = b.cur.glob || b.bracket && !quoted
-	b.cur.dynamic, b.cur.number, b.cur.orEmpty, b.cur.fresh = true, false, false, false
+	b.cur.dynamic, b.cur.number, b.cur.orEmpty, b.cur.fresh, b.cur.either = true, false, false, false, ""
 }
 
 func (b *builder) value(v value, quoted bool, s *state) {
@@ -74,7 +74,7 @@ func (b *builder) value(v value, quoted bool, s *state) {
 		b.unknown(false)
 	case v.glob:
 		b.matched(v, quoted)
-	case quoted, number, v.fresh:
+	case quoted, number, v.fresh, v.either != "":
 		b.beginning(v, quoted || number)
 	case v.dynamic:
 		b.unknown(false)
@@ -89,7 +89,9 @@ func (b *builder) beginning(v value, one bool) {
 	b.literal(v.text, true)
 	b.unknown(one)
 	b.cur.number, b.cur.orEmpty = v.number && begins, v.orEmpty && begins
-	b.cur.fresh = v.fresh && all
+	if b.cur.fresh = v.fresh && all; all {
+		b.cur.either = v.either
+	}
 }
 
 func (b *builder) matched(v value, quoted bool) {

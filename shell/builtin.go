@@ -225,7 +225,7 @@ func (s *state) cdTarget(args []word) (target word, physical, plain bool) {
 	if len(args) > 0 {
 		target = args[0]
 	}
-	_, elsewhere := s.vars.get("CDPATH")
+	_, elsewhere := s.vars.Get("CDPATH")
 	elsewhere = elsewhere || s.strange && !target.beginsWith("/.")
 	return target, physical, !elsewhere && target.known() && len(args) <= 1
 }

@@ -6,6 +6,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/toold/toold/internal/table"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell/programs"
 )
@@ -61,7 +62,7 @@ func (w *walker) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, s *state)
 
 // otherShell reports what shells other than bash parse differently.
 func (w *walker) otherShell(name string, assigns bool, s *state, source string) {
-	_, function := s.funcs.get(name)
+	_, function := s.funcs.Get(name)
 	keeps := function || listed(": . break continue eval exec exit export local readonly return set shift times trap unset", name)
 	if keeps && assigns || listed("builtin declare typeset", name) {
 		w.opaque(otherShell, source)
@@ -76,7 +77,7 @@ type override struct {
 }
 
 func (w *walker) temporary(list []*syntax.Assign, program word, s *state) (saved []override) {
-	_, other := s.funcs.get("read")
+	_, other := s.funcs.Get("read")
 	for _, as := range list {
 		if w.steps <= 0 {
 			break
@@ -94,7 +95,7 @@ func (w *walker) temporary(list []*syntax.Assign, program word, s *state) (saved
 		if w.changes != changes {
 			w.opaque("a value sets a variable", w.text(as))
 		}
-		before, exists := s.vars.get(as.Name.Value)
+		before, exists := s.vars.Get(as.Name.Value)
 		if as.Append {
 			v = w.appended(before, v)
 		}
@@ -105,7 +106,31 @@ func (w *walker) temporary(list []*syntax.Assign, program word, s *state) (saved
 	return saved
 }
 
+// eachChoice runs a command once with each text that the i-th of its words may be.
+func (w *walker) eachChoice(args []word, i int, s *state, source string) {
+	out := &state{dead: true}
+	for text := range strings.SplitSeq(args[i].either[1:], "\x00") {
+		words := []word{plainWord(text)}
+		if args[i].many {
+			b := &builder{}
+			b.split(text)
+			b.cut()
+			words = b.fields
+		}
+		branch := w.fork(s)
+		if words = slices.Concat(args[:i], words, args[i+1:]); len(words) > 0 {
+			w.run(words, branch, source)
+		}
+		w.join(out, branch)
+	}
+	*s = *out
+}
+
 func (w *walker) run(args []word, s *state, source string) {
+	if i := slices.IndexFunc(args, func(a word) bool { return a.either != "" }); i >= 0 {
+		w.eachChoice(args, i, s, source)
+		return
+	}
 	if !w.spend(args, source, 0) {
 		return
 	}
@@ -124,7 +149,7 @@ func (w *walker) run(args []word, s *state, source string) {
 		}
 		return
 	}
-	if f, ok := s.funcs.get(first.text); ok {
+	if f, ok := s.funcs.Get(first.text); ok {
 		if f.body != nil {
 			w.callFunction(f.body, args[1:], s, source)
 			return
@@ -195,7 +220,7 @@ func (w *walker) cleared(c *programs.Command, args []word, s *state) {
 		return slices.ContainsFunc(c.Flags, func(f programs.Flag) bool { return f.Name == name && (f.Value.Dynamic || f.Value.Text == value) })
 	}
 	all := has("-i", "") || slices.ContainsFunc(args, func(a word) bool { return a.is("-") })
-	for name := range *s.vars.entries {
+	for name := range s.vars.All() {
 		switch {
 		case !all && !has("-u", name):
 		case listed("HOME PATH PWD OLDPWD SHELL TERM SHLVL HOSTNAME IFS", name):
@@ -329,16 +354,17 @@ func (w *walker) external(args []word, s *state, source string) {
 // since exports are not tracked.
 func (w *walker) child(s *state, args []word) *state {
 	inner := w.fork(s)
-	for name, v := range *s.vars.entries {
+	for name, v := range s.vars.All() {
 		if known, ok := w.env[name]; !ok || v.value != (value{text: known}) {
 			w.put(inner, name, variable{value: unknown()})
 		}
 	}
-	inner.funcs = newTable[function]()
+	inner.funcs = table.New[function]()
 	inner.params, inner.jobless = params{known: true}, true
 	if len(args) > 0 {
 		inner.params.words = args[1:]
 		inner.params.known = !args[0].several()
+		w.put(inner, "0", variable{value: args[0].value})
 	}
 	return inner
 }
@@ -352,6 +378,6 @@ func (w *walker) login(s, inner *state, source string) {
 	for name := range strings.FieldsSeq(".profile .bash_profile .bash_login .bashrc .bash_logout") {
 		w.written(home.text+"/"+name, nil, s, source)
 	}
-	inner.vars, inner.strange = newTable[variable](), true
+	inner.vars, inner.strange = table.New[variable](), true
 	w.put(inner, "HOME", home)
 }

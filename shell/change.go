@@ -26,6 +26,7 @@ func (w *walker) keepValue(p *syntax.ParamExp, s *state) {
 		v, _ := w.operandOf(p.Param.Value, s)
 		text, _ := texts.ANSIC(v.text)
 		w.keep(v.text + " " + text)
+		w.scan(v.text)
 	}
 }
 

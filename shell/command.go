@@ -239,7 +239,7 @@ func (w *walker) setFunc(name string, f function, s *state) {
 	if w.changes++; f.body != nil && !slices.Contains(w.bodies[name], f.body) {
 		w.bodies[name] = append(w.bodies[name], f.body)
 	}
-	w.steps -= s.funcs.put(name, f) / 32
+	w.steps -= s.funcs.Put(name, f) / 32
 	w.touch(name + "()")
 }
 

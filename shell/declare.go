@@ -12,6 +12,7 @@ import (
 type declaration struct {
 	builtin                           string
 	export, readonly, array, integer  bool
+	hash                              bool
 	global, remove, prints, functions bool
 	named, refers                     bool
 }
@@ -48,7 +49,7 @@ func (w *walker) declare(c *syntax.DeclClause, s *state) {
 // anyVariable follows a value that other shells split into words: each word may set any variable.
 func (w *walker) anyVariable(s *state, source string) {
 	w.add(policy.Effect{Kind: policy.Env, Source: source})
-	for name := range *s.vars.entries {
+	for name := range s.vars.All() {
 		w.put(s, name, variable{value: unknown()})
 	}
 	s.strange, s.split = true, true
@@ -74,7 +75,7 @@ func (w *walker) declareArg(d *declaration, as *syntax.Assign, s *state, source 
 				w.opaque("a declaration that prints may assign nothing", source)
 			}
 			w.enterScope(&d, name, s)
-			w.mark(&declaration{integer: d.integer}, name, s)
+			w.mark(&declaration{integer: d.integer, hash: d.hash}, name, s)
 			w.assign(as, s, d.export)
 			w.mark(&d, name, s)
 		}
@@ -163,7 +164,7 @@ func (w *walker) declareFlag(d *declaration, text, source string) {
 		return
 	}
 	flags := map[rune]*bool{
-		'x': &d.export, 'r': &d.readonly, 'a': &d.array, 'A': &d.array, 'i': &d.integer, 'g': &d.global, 'p': &d.prints, 'f': &d.functions, 'F': &d.functions,
+		'x': &d.export, 'r': &d.readonly, 'a': &d.array, 'A': &d.hash, 'i': &d.integer, 'g': &d.global, 'p': &d.prints, 'f': &d.functions, 'F': &d.functions,
 	}
 	w.hashes = w.hashes || strings.Contains(text, "A")
 	for _, c := range text[1:] {
@@ -180,7 +181,7 @@ func (w *walker) declareFlag(d *declaration, text, source string) {
 }
 
 func (w *walker) declareName(d *declaration, name string, s *state) {
-	before, existed := s.vars.get(name)
+	before, existed := s.vars.Get(name)
 	scoped := w.enterScope(d, name, s)
 	if scoped && (listed(numericNames, name) || name == "PWD") {
 		w.opaque(name+" is not the shell's own any more", name)
@@ -207,7 +208,8 @@ func (w *walker) mark(d *declaration, name string, s *state) {
 	}
 	v := s.get(name)
 	v.readonly = v.readonly || d.readonly || d.builtin == "readonly"
-	v.array = v.array || d.array
+	v.hash = v.hash || d.hash && !v.array
+	v.array = v.array || d.array || d.hash
 	v.integer = v.integer || d.integer
 	v.exported = v.exported || d.export
 	v.refers = v.refers || d.refers
@@ -215,7 +217,7 @@ func (w *walker) mark(d *declaration, name string, s *state) {
 }
 
 func (w *walker) enterScope(d *declaration, name string, s *state) bool {
-	_, own := s.locals.get(name)
+	_, own := s.locals.Get(name)
 	hides := own || w.overridden > 0 || len(w.calls) > 1
 	if hides && d.global {
 		w.opaque("a variable of a function hides the global one", name)
@@ -227,10 +229,10 @@ func (w *walker) enterScope(d *declaration, name string, s *state) bool {
 		return false
 	}
 	if !own {
-		before, exists := s.vars.get(name)
-		w.steps -= s.locals.put(name, local{before: before, unset: !exists}) / 32
+		before, exists := s.vars.Get(name)
+		w.steps -= s.locals.Put(name, local{before: before, unset: !exists}) / 32
 		if exists {
-			before.array, before.integer = false, false
+			before.array, before.hash, before.integer = false, false, false
 			w.put(s, name, before)
 		}
 	}
@@ -238,7 +240,7 @@ func (w *walker) enterScope(d *declaration, name string, s *state) bool {
 }
 
 func (w *walker) leaveScope(s *state) {
-	for name, l := range *s.locals.entries {
+	for name, l := range s.locals.All() {
 		w.restore(name, l, s)
 	}
 }

@@ -119,7 +119,7 @@ func (w *walker) links(c *programs.Command, s *state) {
 	}
 	from := func(o programs.Operand) bool { return o.Link || o.Kind == programs.Read }
 	to := w.operandPaths(c, s, func(o programs.Operand) bool { return !from(o) && (c.Name != "ln" || !o.Tree) })
-	moved := slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return o.Word.Dynamic && from(o) })
+	moved := c.MovesAny()
 	for _, tree := range w.operandPaths(c, s, from) {
 		var over []string
 		if copies {
@@ -266,11 +266,13 @@ func (w *walker) variableRuns(name string, v value, s *state) {
 		s.disk.runs() // other programs may remove directories
 	}
 	function := strings.HasPrefix(name, "BASH_FUNC_")
-	locale := listed("LANG LC_ALL LC_CTYPE", name) && !(v.known() && plainLocale.MatchString(v.text))
-	if function || locale || listed(parsingNames, name) {
+	if function || oddLocale(name, v) || listed(parsingNames, name) {
 		w.opaque("a shell reads a text otherwise by what "+name+" is", name)
 	}
 	w.fileOfGit(name, v, s)
+	if commandInIndex.MatchString(v.text) {
+		w.scan(v.text) // arithmetic would evaluate it
+	}
 	switch {
 	case v.text == "" && v.known():
 	case strings.HasPrefix(name, "GIT_CONFIG") && name != "GIT_CONFIG_NOSYSTEM" && v != (value{text: "/dev/null"}):
@@ -279,6 +281,13 @@ func (w *walker) variableRuns(name string, v value, s *state) {
 		w.scan(v.text)
 		w.mayRun(v.text, s)
 	}
+}
+
+var commandInIndex = regexp.MustCompile("\\[.*(?:\\$\\(|`)")
+
+func oddLocale(name string, v value) bool {
+	plain := v.known() && plainLocale.MatchString(v.text)
+	return !plain && listed("LANG LC_ALL LC_CTYPE", name)
 }
 
 func (w *walker) fileOfGit(name string, v value, s *state) {

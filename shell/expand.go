@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -98,7 +97,7 @@ func (w *walker) oddExpansion(p *syntax.ParamExp, s *state) string {
 	case !p.Short && strings.ContainsAny(w.text(p), "'\"<>\\`"):
 		return "quotes and redirections inside ${…} are read differently by bash"
 	}
-	if p.Index != nil && !w.plainIndex(p.Index, s) {
+	if p.Index != nil && !w.plainIndex(p.Index, p.Param.Value, s) {
 		return "an array's index is evaluated"
 	}
 	return ""
@@ -119,10 +118,16 @@ func keys(p *syntax.ParamExp) bool {
 	return ok && plainExpansion(&bare) && index.Lit() == "@"
 }
 
-func (w *walker) plainIndex(x syntax.ArithmExpr, s *state) bool {
+func (w *walker) plainIndex(x syntax.ArithmExpr, array string, s *state) bool {
 	word, ok := x.(*syntax.Word)
-	if !ok {
+	switch last, minus := x.(*syntax.UnaryArithm); {
+	case minus && last.Op == syntax.Minus:
+		return w.plainIndex(last.X, "", s)
+	case !ok:
 		return false
+	case s.get(array).hash:
+		w.word(word, s)
+		return true
 	}
 	name := word.Lit()
 	if p, short := word.Parts[0].(*syntax.ParamExp); short && p.Short && len(word.Parts) == 1 {
@@ -186,7 +191,7 @@ func (w *walker) operandOf(name string, s *state) (value, answer) {
 		return s.params.words[n-1].value, perhaps
 	}
 	v := w.parameter(name, s)
-	found, exists := s.vars.get(name)
+	found, exists := s.vars.Get(name)
 	unsure := found.unset || !exists && s.strange
 	ordinary := syntax.ValidName(name) && !setByShell(name)
 	switch {
@@ -298,7 +303,7 @@ func (w *walker) expansionParts(p *syntax.ParamExp, s *state) {
 // mayStop records that bash may fail here and continue with the next line.
 func (w *walker) mayStop(s *state) {
 	failed := w.fork(s)
-	for name, v := range *s.vars.entries {
+	for name, v := range s.vars.All() {
 		if v.value = unknown(); len(w.calls)+w.overridden > 0 { // locals regain their previous values
 			w.put(failed, name, v)
 		}
@@ -344,6 +349,10 @@ func (b *builder) separate(before, after word, one bool) {
 
 func (w *walker) argument(name string, b *builder, s *state, quoted bool) {
 	n, count := atoi(name), s.params.count()
+	if v, ok := s.vars.Get(name); ok && n == 0 {
+		b.value(v.value, quoted, s)
+		return
+	}
 	if count >= 0 && n > count {
 		if quoted {
 			b.literal("", true)
@@ -366,30 +375,4 @@ func (w *walker) knownWord(a word, b *builder, s *state, quoted, separate bool) 
 	} else if a.glob {
 		b.cur.many = b.cur.many || separate
 	}
-}
-
-func (p params) count() int {
-	if !p.known || slices.ContainsFunc(p.words, word.several) {
-		return -1
-	}
-	return len(p.words)
-}
-
-func (p params) shift(n int) params {
-	count := p.count()
-	switch {
-	case n < 0 || !p.known:
-		return params{}
-	case count >= 0 && n > count:
-		return p // shift fails and removes none
-	}
-	for i, a := range p.words {
-		if i == n {
-			return params{words: p.words[n:], known: true}
-		}
-		if a.many || a.glob {
-			return params{}
-		}
-	}
-	return params{known: count >= 0}
 }

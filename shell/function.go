@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/toold/toold/internal/table"
 )
 
 // call is a function being followed; a recursive one, until its entry and exit states no longer change.
@@ -53,7 +55,7 @@ func (w *walker) callFunction(body *syntax.Stmt, args []word, s *state, source s
 
 func (w *walker) entry(args []word, s *state) *state {
 	in := w.fork(s)
-	in.params, in.locals = params{words: args, known: true}, newTable[local]()
+	in.params, in.locals = params{words: args, known: true}, table.New[local]()
 	return in
 }
 
@@ -140,7 +142,7 @@ func (w *walker) runTrap(text string, s *state) {
 	now.dead, now.jobless = false, true
 	for name := range w.touched.names {
 		if f, ok := strings.CutSuffix(name, "()"); ok {
-			now.funcs.put(f, function{})
+			now.funcs.Put(f, function{})
 			continue
 		}
 		v := now.get(name)
@@ -158,4 +160,30 @@ func (w *walker) runTrap(text string, s *state) {
 	w.script(text, now)
 	joinList(&s.traps, now.traps)
 	w.loops, w.calls, w.exits = loops, calls, exits
+}
+
+func (p params) count() int {
+	if !p.known || slices.ContainsFunc(p.words, word.several) {
+		return -1
+	}
+	return len(p.words)
+}
+
+func (p params) shift(n int) params {
+	count := p.count()
+	switch {
+	case n < 0 || !p.known:
+		return params{}
+	case count >= 0 && n > count:
+		return p // shift fails and removes none
+	}
+	for i, a := range p.words {
+		if i == n {
+			return params{words: p.words[n:], known: true}
+		}
+		if a.many || a.glob {
+			return params{}
+		}
+	}
+	return params{known: count >= 0}
 }

@@ -260,6 +260,9 @@ func TestADenialReachesEveryFormOfACommand(t *testing.T) {
 		"IFS=,; set -- git push; x=\"$*\"; $x", "set -- git push; IFS=+; eval \"$*\"", "set -- git+push; IFS=+; $1",
 		"hash -p /usr/bin/git foo; foo push", "hash -lp /usr/bin/git foo; command foo push", "hash -p /usr/bin/git a b; b push", "BASH_CMDS[foo]=/usr/bin/git; foo push", "BASH_ALIASES[foo]=git; foo push",
 		"shopt -s expand_aliases\nalias g=git\ng push", "alias g=git; shopt -s expand_aliases\ng push", "sh -c 'alias g=git\ng push'", "shopt -s expand_aliases\nalias cd=git\ncd push",
+		"x='a[$(git push)]'; ((x))", "x='a[`git push`]'; echo $((x + 1))", "declare -i n; n='a[$(git push)]'", "declare -i 'n=a[$(git push)]'", "x='a[$(git push)]'; [[ 1 -eq $x ]]", "x='a[$(git push)]'; echo ${a[x]} ${y:x:1}", "x='a[$(git push)]'; a[x]=1", "x='$(git push)'; echo \"${x@P}\"",
+		"bash -c '$0 push' git", "bash -c '\"$0\" \"$@\"' git push", "bash -c 'git \"$0\"' push", "bash -c 'eval \"$0\"' 'git push'", "find . -exec sh -c '$0 push' git ';'", "PATH=x:$PATH; $(which git) push", "\"$(command -v git)\" push",
+		"if p; then c=git; else c=ls; fi; $c push", "[ -d x ] && c=git || c=ls; $c push", "c=ls; p && c=git; \"$c\" push", "c=ls; while p; do $c push; c=git; done", "case x in x) c='git -C src';; *) c=ls;; esac; $c push", "if p; then c=push; else c=pull; fi; git $c", "f() { $1 push; }; if p; then c=git; else c=ls; fi; f $c", "S=; p && S='git push'; $S", "S=; p && S=env; $S git push",
 		"complete -C 'git push' x", "compgen -C 'git push'", "bind -x '\"a\":git push'", "fc -s git push", "mapfile -C 'git push' -c 1 a < a.txt", "jobs -x git push", "exec -a ls git push", "let 'x=a[$(git push)]'", "unset 'a[$(git push)]'", "read 'a[$(git push)]'",
 	} {
 		if d := decide(script); d.Action != policy.Deny {
@@ -268,6 +271,7 @@ func TestADenialReachesEveryFormOfACommand(t *testing.T) {
 	}
 	for _, script := range []string{
 		"coproc ls", "coproc N { ls; }; echo push", "select x in a b; do ls $x; done", "printf -v x 'git push'; echo \"$x\"", "printf \"$f\" 'git push'", "printf -v 'a[0]' 'git push'", "IFS=,; x=git,push; echo $x", "IFS=,; x=a,b; $x",
+		"if p; then c=git; else c=ls; fi; $c pull", "if p; then c=push; else c=pull; fi; echo git $c", "c=git; c=ls; $c push", "bash -c '$0 pull' git", "x='a[$(git pull)]'; ((x))",
 		"hash -p /usr/bin/git foo; foo pull; bar push", "alias g=git; g push", "unset g; g push", "x=$(echo git); $x pull; git status", "x=GIT; ${x,,} pull", "x=git; y=${x^^}; echo $y push", "x=$(echo git); $x -m 'do not push'", "shopt -s nullglob; g push", "cd() { ls; }; cd",
 	} {
 		if d := decide(script); d.Action == policy.Deny {

@@ -15,6 +15,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/toold/toold/internal/table"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell/links"
 	"github.com/toold/toold/shell/programs"
@@ -49,7 +50,7 @@ type Options struct {
 type Analyser struct {
 	workspace string
 	env       map[string]string
-	vars      table[variable] // the initial state, from Env
+	vars      table.Table[variable] // the initial state, from Env
 	resolver  Resolver
 }
 
@@ -58,11 +59,11 @@ func New(o Options) *Analyser {
 	if o.Resolver == nil {
 		o.Resolver = hostResolver{}
 	}
-	vars := newTable[variable]()
+	vars := table.New[variable]()
 	for name, text := range o.Env {
-		vars.put(name, variable{value: value{text: text}})
+		vars.Put(name, variable{value: value{text: text}})
 	}
-	vars.share()
+	vars.Share()
 	return &Analyser{workspace: o.Workspace, env: o.Env, vars: vars, resolver: o.Resolver}
 }
 
@@ -83,7 +84,7 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 		}
 	}()
 	s := &state{
-		vars: a.vars, funcs: newTable[function](), locals: newTable[local](), dirs: []string{dir}, shown: true, jobless: true, params: params{known: true},
+		vars: a.vars, funcs: table.New[function](), locals: table.New[local](), dirs: []string{dir}, shown: true, jobless: true, params: params{known: true},
 		disk: &disk{},
 	}
 	if _, set := a.env["OLDPWD"]; !set {

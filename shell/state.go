@@ -5,16 +5,17 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/toold/toold/internal/table"
 	"github.com/toold/toold/shell/programs"
 )
 
 // state is what is known at one point of a script. join handles every field, which a test checks.
 type state struct {
 	dead       bool // unreachable; joining it changes nothing
-	vars       table[variable]
-	funcs      table[function]
+	vars       table.Table[variable]
+	funcs      table.Table[function]
 	params     params
-	locals     table[local]       // of the current function
+	locals     table.Table[local] // of the current function
 	dirs       []string           // nil = unknown
 	failed     []string           // directories if the last command failed; nil = same as dirs
 	left       []string           // possible values of OLDPWD; nil = unknown
@@ -53,7 +54,7 @@ type touched struct {
 
 func (w *walker) fork(s *state) *state {
 	c := *s
-	c.vars, c.funcs, c.locals = s.vars.share(), s.funcs.share(), s.locals.share()
+	c.vars, c.funcs, c.locals = s.vars.Share(), s.funcs.Share(), s.locals.Share()
 	return &c
 }
 
@@ -72,9 +73,9 @@ func (w *walker) join(s, o *state) (changed bool) {
 		changed = changed || c
 		w.steps -= cost / 32
 	}
-	note(s.vars.join(o.vars, variable.or, variable.orUnset))
-	note(s.funcs.join(o.funcs, function.or, function.orNone))
-	note(s.locals.join(o.locals, local.or, local.orNone))
+	note(s.vars.Join(o.vars, variable.or, variable.orUnset))
+	note(s.funcs.Join(o.funcs, function.or, function.orNone))
+	note(s.locals.Join(o.locals, local.or, local.orNone))
 	note(s.params.join(o.params), len(s.params.words))
 	input := s.input
 	if s.input != o.input {
@@ -202,18 +203,18 @@ func (w *walker) setParams(s *state, p params) {
 }
 
 func (s *state) get(name string) variable {
-	v, ok := s.vars.get(name)
+	v, ok := s.vars.Get(name)
 	v.dynamic = v.dynamic || !ok && s.strange
 	return v
 }
 
 func (w *walker) put(s *state, name string, v variable) {
-	w.steps -= s.vars.put(name, v) / 32
+	w.steps -= s.vars.Put(name, v) / 32
 	w.touch(name)
 }
 
 func (w *walker) drop(s *state, name string) {
-	w.steps -= s.vars.drop(name) / 32
+	w.steps -= s.vars.Drop(name) / 32
 	w.touch(name)
 }
 

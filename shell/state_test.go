@@ -6,6 +6,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/toold/toold/internal/table"
 	"github.com/toold/toold/shell/programs"
 )
 
@@ -13,10 +14,10 @@ func others() map[string]func(s *state) {
 	body := &syntax.Stmt{}
 	return map[string]func(s *state){
 		"dead":       func(s *state) { s.dead = true },
-		"vars":       func(s *state) { s.vars.put("x", variable{value: value{text: "other"}}) },
-		"funcs":      func(s *state) { s.funcs.put("f", function{body}) },
+		"vars":       func(s *state) { s.vars.Put("x", variable{value: value{text: "other"}}) },
+		"funcs":      func(s *state) { s.funcs.Put("f", function{body}) },
 		"params":     func(s *state) { s.params = params{words: []word{plainWord("other")}, known: true} },
-		"locals":     func(s *state) { s.locals.put("x", local{before: variable{value: value{text: "other"}}}) },
+		"locals":     func(s *state) { s.locals.Put("x", local{before: variable{value: value{text: "other"}}}) },
 		"dirs":       func(s *state) { s.dirs = []string{"/other"} },
 		"failed":     func(s *state) { s.failed = []string{"/other"} },
 		"left":       func(s *state) { s.left = nil },
@@ -35,10 +36,10 @@ func others() map[string]func(s *state) {
 
 func both() *state {
 	s := &state{
-		vars: newTable[variable](), funcs: newTable[function](), locals: newTable[local](), params: params{words: []word{plainWord("a")}, known: true},
+		vars: table.New[variable](), funcs: table.New[function](), locals: table.New[local](), params: params{words: []word{plainWord("a")}, known: true},
 		dirs: []string{"/w"}, left: []string{"/v"}, input: "in", disk: &disk{},
 	}
-	s.vars.put("x", variable{value: value{text: "a"}})
+	s.vars.Put("x", variable{value: value{text: "a"}})
 	return s
 }
 
@@ -81,13 +82,16 @@ func TestEveryFieldOfAVariableIsJoined(t *testing.T) {
 	marked := map[string]variable{"readonly": {readonly: true}, "array": {array: true}, "integer": {integer: true}, "exported": {exported: true}, "unset": {unset: true}, "refers": {refers: true}}
 	for i := range reflect.TypeFor[variable]().NumField() {
 		name := reflect.TypeFor[variable]().Field(i).Name
-		if name == "value" {
+		if name == "value" || name == "hash" {
 			continue
 		}
 		v, ok := marked[name]
 		if !ok || v.or(variable{}) != v || (variable{}).or(v) != v {
 			t.Errorf("%s is lost where two branches meet", name)
 		}
+	}
+	if v := (variable{hash: true}); v.or(variable{}).hash || v.orUnset().hash || !v.or(v).hash {
+		t.Error("hash is not certain")
 	}
 	a, b := value{text: "1"}, value{text: "2"}
 	if got := a.or(b); !got.dynamic || !got.number || got.text != "" {

@@ -1,18 +1,20 @@
 package shell
 
 import (
-	"maps"
 	"strconv"
 	"strings"
+
+	"github.com/toold/toold/shell/texts"
 )
 
 type value struct {
 	text    string // the known prefix if dynamic
 	dynamic bool
-	glob    bool // text is a pattern of file names, with quoted characters escaped
-	number  bool // an unknown number; implies dynamic
-	orEmpty bool // the number or nothing; implies number
-	fresh   bool // path made by mktemp, or empty; implies dynamic
+	glob    bool   // text is a pattern of file names, with quoted characters escaped
+	number  bool   // an unknown number; implies dynamic
+	orEmpty bool   // the number or nothing; implies number
+	fresh   bool   // path made by mktemp, or empty; implies dynamic
+	either  string // the texts of which it is one, each after a NUL; implies dynamic
 }
 
 func unknown() value    { return value{dynamic: true} }
@@ -31,7 +33,15 @@ func (v value) or(o value) value {
 	}
 	number := v.isNumeric() && o.isNumeric()
 	blank := v.mayBeEmpty() || o.mayBeEmpty()
-	return value{dynamic: true, number: number, orEmpty: number && blank, fresh: v.freshOrEmpty() && o.freshOrEmpty()}
+	return value{dynamic: true, number: number, orEmpty: number && blank, fresh: v.freshOrEmpty() && o.freshOrEmpty(), either: texts.Either(v.choices(), o.choices())}
+}
+
+// choices returns the texts of which v is one, each after a NUL, or "" if they are not known.
+func (v value) choices() string {
+	if v.known() {
+		return "\x00" + v.text
+	}
+	return v.either
 }
 
 // surelyNumber reports whether the value is an unknown number, and not empty.
@@ -45,6 +55,7 @@ type variable struct {
 	value
 	readonly bool
 	array    bool
+	hash     bool // certainly an associative array; implies array
 	integer  bool
 	exported bool
 	unset    bool // declared without a value
@@ -55,6 +66,7 @@ func (v variable) or(o variable) variable {
 	return variable{
 		value: v.value.or(o.value), readonly: v.readonly || o.readonly,
 		array: v.array || o.array, integer: v.integer || o.integer,
+		hash:     v.hash && o.hash,
 		exported: v.exported || o.exported, unset: v.unset || o.unset,
 		refers: v.refers || o.refers,
 	}
@@ -69,80 +81,6 @@ func isInteger(s string) bool {
 }
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
-
-// table is a map with copy on write.
-type table[T comparable] struct {
-	entries *map[string]T
-	shared  *bool // set once another table uses the same map
-}
-
-func newTable[T comparable]() table[T] { return table[T]{entries: &map[string]T{}, shared: new(bool)} }
-
-func (t *table[T]) share() table[T] {
-	if !*t.shared { // shared maps are read-only
-		*t.shared = true
-	}
-	return table[T]{entries: t.entries, shared: t.shared}
-}
-
-func (t *table[T]) get(name string) (T, bool) {
-	v, ok := (*t.entries)[name]
-	return v, ok
-}
-
-func (t *table[T]) own() int {
-	if !*t.shared {
-		return 0
-	}
-	entries := maps.Clone(*t.entries)
-	t.entries, t.shared = &entries, new(bool)
-	return len(entries)
-}
-
-func (t *table[T]) put(name string, v T) int {
-	if have, ok := (*t.entries)[name]; ok && have == v {
-		return 0
-	}
-	n := t.own()
-	(*t.entries)[name] = v
-	return n
-}
-
-func (t *table[T]) drop(name string) int {
-	if _, ok := (*t.entries)[name]; !ok {
-		return 0
-	}
-	n := t.own()
-	delete(*t.entries, name)
-	return n
-}
-
-// join makes t the union of both tables. missing joins an entry that only one of them has.
-func (t *table[T]) join(o table[T], or func(a, b T) T, missing func(T) T) (changed bool, cost int) {
-	if t.entries == o.entries {
-		return false, 0
-	}
-	cost = len(*t.entries) + len(*o.entries)
-	set := func(name string, v T) {
-		if have, ok := t.get(name); !ok || have != v {
-			changed = true
-			cost += t.put(name, v)
-		}
-	}
-	for name, v := range *o.entries {
-		if have, ok := t.get(name); ok {
-			set(name, or(have, v))
-		} else {
-			set(name, missing(v))
-		}
-	}
-	for name, have := range *t.entries {
-		if _, ok := o.get(name); !ok {
-			set(name, missing(have))
-		}
-	}
-	return changed, cost
-}
 
 func atoi(s string) int {
 	n, err := strconv.Atoi(s)

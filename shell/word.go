@@ -16,7 +16,7 @@ import (
 // word is one word after all expansions except patterns; any number of words if many is set.
 type word struct {
 	value
-	many bool // any number of words, or none; implies dynamic or glob
+	many bool // any number of words, or none; implies dynamic or glob. Each text of either is split at blanks then
 }
 
 func plainWord(text string) word { return word{value: value{text: text}} }
@@ -261,7 +261,7 @@ func (w *walker) doubleQuoted(p *syntax.DblQuoted, b *builder, s *state) {
 var temporary = regexp.MustCompile(`^mktemp( (-[dq]+|--directory|--quiet|-d?t [\w.]+|/tmp/[\w.]+))*( 2> ?/dev/null)?$`)
 
 // lookups matches commands that print the path of a program.
-var lookups = regexp.MustCompile(`^(?:(?:which|type -P) ([\w.+-]+)|command -v ((?:python|node|pip|go|cargo|java|php|ruby|perl)[\d.]*))(?: 2> ?/dev/null)?$`)
+var lookups = regexp.MustCompile(`^(?:(?:which|type -P) ([\w.+-]+)|command -v ((?:python|node|pip|go|cargo|java|php|ruby|perl|git)[\d.]*))(?: 2> ?/dev/null)?$`)
 
 // counts matches commands that print a number or nothing.
 var counts = regexp.MustCompile(`^(?:wc -[clmw](?: ?< ?"?[\w./$-]+"?)?|nproc|getconf _NPROCESSORS_ONLN|date \+%s|id -[gu])(?: 2> ?/dev/null)?$`)
@@ -277,12 +277,13 @@ func (w *walker) knownOutput(p *syntax.CmdSubst, s *state) value {
 		last = b.Y
 	}
 	name, _, _ := strings.Cut(w.text(last), " ")
-	_, redefined := s.funcs.get(name)
+	_, redefined := s.funcs.Get(name)
 	dir, path := s.get("TMPDIR"), s.get("PATH")
 	inTmp := dir.known() && (dir.text == "" || dir.text == "/tmp")
 	m := lookups.FindStringSubmatch(text)
 	if m != nil && !redefined {
-		_, redefined = s.funcs.get(m[1] + m[2])
+		w.keep(m[1] + m[2])
+		_, redefined = s.funcs.Get(m[1] + m[2])
 	}
 	switch {
 	case redefined:
@@ -291,7 +292,6 @@ func (w *walker) knownOutput(p *syntax.CmdSubst, s *state) value {
 	case inTmp && temporary.MatchString(text):
 		return value{text: "/tmp/", dynamic: true, fresh: true}
 	case m != nil && path.known():
-		w.keep(m[1] + m[2])
 		return w.lookup(m[1]+m[2], path.text)
 	}
 	return unknown()

@@ -279,9 +279,16 @@ func (c *Command) Brings() (trees []Word, all bool) {
 
 // MovesFiles reports whether a command may make or move links, and whether it copies them.
 func (c *Command) MovesFiles() (moves, copies bool) {
-	copies = c.Name == "cp" && slices.ContainsFunc([]string{"-r", "-d", "-P", "--no-dereference", "--preserve"}, c.MayHave)
+	copies = c.Name == "cp" && slices.ContainsFunc([]string{"-r", "-d", "-P", "-s", "--no-dereference", "--preserve"}, c.MayHave)
 	gone := func(o Operand) bool { return o.Link && o.Kind == Write }
 	return copies || IsField("ln rsync", c.Name) || slices.ContainsFunc(c.Operands, gone), copies
+}
+
+// MovesAny reports whether it is not known what a command moves, or whether it makes links of what it copies.
+func (c *Command) MovesAny() bool {
+	return c.Name == "cp" && c.MayHave("-s") || slices.ContainsFunc(c.Operands, func(o Operand) bool {
+		return o.Word.Dynamic && (o.Link || o.Kind == Read)
+	})
 }
 
 // evaluates reports whether the code of a command may run what it reads.

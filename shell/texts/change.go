@@ -97,3 +97,23 @@ func formatted(format string, words []string) string {
 	}
 	return out.String()
 }
+
+const maxChoices = 4
+
+// Either joins two lists of texts, each after a NUL. It returns "" if one is not known, or they are too many.
+func Either(a, b string) string {
+	both := a + b
+	odd := len(both) > maxChanged || strings.ContainsAny(both, `*?[\`)
+	if a == "" || b == "" || odd {
+		return ""
+	}
+	for text := range strings.SplitSeq(b[1:], "\x00") {
+		if !strings.Contains(a+"\x00", "\x00"+text+"\x00") {
+			a += "\x00" + text
+		}
+	}
+	if strings.Count(a, "\x00") > maxChoices {
+		return ""
+	}
+	return a
+}

@@ -161,9 +161,13 @@ func Veil(script string) string {
 
 // OtherwiseRead reports whether a text may mean something else to other shells than bash.
 func OtherwiseRead(text string) bool {
+	text = sharedExpansion.ReplaceAllString(text, "")
 	marks := []string{"{", "$'", "[[", "<(", ">(", "&>", ">&", "((", "<<<", "function", "=(", "=~", "+=", "|&", "$\"", "]=", "**", "alias"}
 	return slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(text, mark) })
 }
+
+// sharedExpansion matches expansions that all shells have.
+var sharedExpansion = regexp.MustCompile(`\$\{(?:#?\w+|[@*#?$!-]|\w+(?::?[-=+?]|%%?|##?)[\w.,:/ *@%+-]*)\}`)
 
 // ANSIC decodes the text between the quotes of $'…'. ok is false if bash may decode it differently.
 func ANSIC(s string) (text string, ok bool) {
