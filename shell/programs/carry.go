@@ -48,6 +48,9 @@ func (c *Command) MayRun(argv []Word) iter.Seq2[[]Word, bool] {
 				continue
 			}
 			for _, part := range c.spec.behindFlags(w, letters, doubtful || c.Carries) {
+				if last && len(part.Text) < minProgram && !part.Dynamic {
+					continue
+				}
 				behind := append([]Word{part}, words[i+1:min(i+1+maxBehind, len(words))]...)
 				if !yield(behind, doubtful) || !eachText(part.Text, doubtful, yield) {
 					return
@@ -65,8 +68,10 @@ func (c *Command) MayRun(argv []Word) iter.Seq2[[]Word, bool] {
 	}
 }
 
-// maxBehind limits the words of a command that begins after a flag.
-const maxBehind = 16
+const (
+	maxBehind  = 16 // words of a command that begins after a flag
+	minProgram = 3  // letters of one without arguments there; -tlnp has none
+)
 
 // searched returns the words, followed by those from which the program assembles a command.
 func (c *Command) searched(words []Word) []Word {
@@ -363,11 +368,6 @@ func (s *spec) operandsWithRole() (n int) {
 }
 
 const maxWords = 1 << 20
-
-// isData reports whether a word is a data: URL, which may be code.
-func isData(text string) bool {
-	return strings.HasPrefix(text, "data:") || strings.Contains(text, "=data:")
-}
 
 // codeLetters returns the letters of one-letter flags whose value is code or a command.
 func (s *spec) codeLetters() (letters string) {

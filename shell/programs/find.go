@@ -202,6 +202,19 @@ func (f *findReader) add(w Word, kind Kind) {
 	f.operands = append(f.operands, Operand{Word: w, Kind: kind, Tree: true})
 }
 
+// mayBeRoot reports whether an unknown word is taken for a directory, as words of rm are for files: one before the
+// expression, which makes no command of what follows.
+func (f *findReader) mayBeRoot(words []Word, i int) bool {
+	unknown := words[i] == Word{Dynamic: true} || words[i] == Word{Dynamic: true, Fresh: true}
+	if !unknown || f.inExpression {
+		return false
+	}
+	if i+1 == len(words) {
+		return !f.rooted
+	}
+	return !words[i+1].Dynamic && f.tests[words[i+1].Text] != nil
+}
+
 // word returns the number of arguments that follow words[i].
 func (f *findReader) word(words []Word, i int) int {
 	w := words[i]
@@ -209,6 +222,9 @@ func (f *findReader) word(words []Word, i int) int {
 	known := test != nil || operator
 	flag := known || strings.HasPrefix(w.Text, "-")
 	switch unsure := flag || w.Text == ""; {
+	case f.mayBeRoot(words, i):
+		f.rooted, f.safe = true, false
+		f.add(w, Read)
 	case w.Many || w.Dynamic && unsure:
 		f.safe, f.opaque = false, true
 		f.add(w, Read)

@@ -246,14 +246,16 @@ func Contact(target Word, program string) (scheme, host string, port int) {
 	name, _ := System(program)
 	text := target.Text
 	before, rest, isURL := strings.Cut(text, "://")
+	fetches := IsField("curl wget", name) && (!target.Dynamic || plainAuthority.MatchString(text))
+	if fetches && !isURL {
+		before, rest, isURL = "http", text, true
+		text = "http://" + text
+	}
 	switch {
 	case target.Dynamic && !(isURL && strings.Contains(rest, "/")):
 	case isURL:
 		scheme = strings.ToLower(before)
 		host, port = hostOfURL(text)
-	case name == "curl" || name == "wget":
-		scheme = "http"
-		host, port = hostOfURL("http://" + text)
 	default:
 		before, _, _ = strings.Cut(text, ":")
 		host = CleanHost(before[strings.LastIndexByte(before, '@')+1:])
@@ -279,6 +281,9 @@ func hostOfURL(text string) (string, int) {
 
 // plainUser matches URLs with an unambiguous user.
 var plainUser = regexp.MustCompile(`^[^:]*://[\w.~%+=!*,:-]*@[^@?#/]*(?:/|$)`)
+
+// plainAuthority matches the beginning of a URL without a scheme whose host is complete.
+var plainAuthority = regexp.MustCompile(`^[\w.-]+(?::\d+)?/`)
 
 // plainHost does not match numeric notations such as 0x7f.1 and 2130706433.
 var plainHost = regexp.MustCompile(`^(?:[A-Za-z0-9_-]*\.)*[A-Za-z_-][A-Za-z0-9_-]*$`)

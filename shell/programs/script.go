@@ -53,3 +53,8 @@ func scriptName(file string) string {
 	}
 	return name
 }
+
+// isData reports whether a word is a data: URL, which may be code.
+func isData(text string) bool {
+	return strings.HasPrefix(text, "data:") || strings.Contains(text, "=data:")
+}
