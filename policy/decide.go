@@ -155,10 +155,10 @@ func (p *Policy) judgeNet(e Effect) verdict {
 			return verdict{action: Ask, rule: s.net.list[i], id: s.net.list[i].ID}
 		}
 	}
-	// Without a network, loopback addresses are those of the call alone.
+	// Without a network, loopback addresses are those of the call alone. A file may be a socket by an unknown name alone.
 	address, err := netip.ParseAddr(e.Host)
 	loopback := e.Host == "localhost" || err == nil && address.IsLoopback()
-	if loopback && p.confinement.Offline {
+	if e.Unknown || loopback && p.confinement.Offline {
 		return p.raised(v)
 	}
 	return v

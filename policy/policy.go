@@ -95,7 +95,7 @@ type Effect struct {
 	// Allow rules match only Canonical; ask and deny rules match both.
 	Path      string `json:"path,omitempty"`      // absolute and lexically clean, as requested
 	Canonical string `json:"canonical,omitempty"` // with every symbolic link resolved
-	Unknown   bool   `json:"unknown,omitempty"`   // the path is known only at run time
+	Unknown   bool   `json:"unknown,omitempty"`   // the path is known only at run time; Net: it is one of a file, most likely
 	Tree      bool   `json:"tree,omitempty"`      // the path and everything below it
 	// Part narrows Tree: PartNames, PartAttributes, programs.PartSome or PartBrought, or an ending such as ".go"; "": all.
 	Part string `json:"part,omitempty"`

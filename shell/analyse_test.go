@@ -40,7 +40,7 @@ func TestWhatIsNotKnownIsOpaque(t *testing.T) {
 	for _, script := range []string{
 		"$(p)", "`p`", "$x$(p) y", "$IFS", "\"$@\"x$RANDOM", "*", "eval $(p)", "eval \"$(p)\" x", "trap \"$(p)\" EXIT", ". ./f", "source f", "bash -c \"$(p)\"",
 		"bash -i -c p", "bash --rcfile f", "sh -c 'p {a,b}'", "xargs -I{} sh -c '{}'", "xargs sh -c", "env -S 'p'", "env --argv0=p q", "exec -a p q", "timeout $x$(p) p", "timeout --nope 5 p", "command $(p)", "exec $(p)",
-		"enable -f x y", "hash -p x y", "shopt -s expand_aliases", "set -a", "history -r x", "sh -c 'alias p=q'", "bind x", "complete -C p q", "export -f p\n\"export\" x",
+		"enable -f x y", "hash -p x y", "shopt -s expand_aliases", "set -a; f() { p; }", "history -r x", "sh -c 'alias p=q'", "bind x", "complete -C p q", "export -f p\n\"export\" x",
 		"cd() { p; }", "if p; then f() { :; }; fi; f",
 		"((a[$(p)]))", "x='a[0]'; ((x))", "x='a[0]'; [[ $x -eq 0 ]]", "x='a[0]'; echo $((x))", "let 'a[0]=1'", "echo ${y:x}; x='a[0]'; echo ${y:x}", "declare -i n=$x$(p)", "declare -n r=x", "a[$(p)]=1", "x=$(p); echo ${a[x]}", "test -v \"$(p)\"",
 		"echo ${!x}", "echo ${x@P}", "echo ${!x@}", "echo \"${x:-'y'}\"", "echo ${x:-<(p)}", "echo ${x:-\"y\"}", "echo $\"x\"", "echo $'\\cA'", "echo ~nobody/x", "echo ~+", "[[ a = @(a|$(p)) ]]",

@@ -1,9 +1,12 @@
 package shell
 
 import (
+	"regexp"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/toold/toold/shell/texts"
 )
 
 // arithmetic follows an expression without computing it. Bash evaluates the text of variables as expressions, so only
@@ -34,7 +37,7 @@ func (w *walker) arithmetic(x syntax.ArithmExpr, s *state) {
 func (w *walker) binaryArithmetic(x *syntax.BinaryArithm, s *state) {
 	op := x.Op.String()
 	divisor, ok := x.Y.(*syntax.Word)
-	sound := ok && isInteger(divisor.Lit()) && divisor.Lit() != "0"
+	sound := ok && texts.IsInteger(divisor.Lit()) && divisor.Lit() != "0"
 	if listed("/ % /= %= ** **=", op) && !sound {
 		w.mayStop(s)
 	}
@@ -61,8 +64,11 @@ func (w *walker) binaryArithmetic(x *syntax.BinaryArithm, s *state) {
 	}
 }
 
+// otherBase matches literal numbers: 7, 0x1f, 010, 16#ff.
+var otherBase = regexp.MustCompile(`^(?:\d+|0[xX][0-9a-fA-F]+|[1-9]\d?#[0-9a-zA-Z@_]+)$`)
+
 func numberOf(x syntax.ArithmExpr) value {
-	if word, ok := x.(*syntax.Word); ok && isInteger(word.Lit()) {
+	if word, ok := x.(*syntax.Word); ok && texts.IsInteger(word.Lit()) {
 		return value{text: word.Lit()}
 	}
 	return someNumber()
@@ -86,7 +92,7 @@ func (w *walker) operand(x *syntax.Word, s *state) {
 			}
 		}
 	}
-	if isInteger(name) || w.holdsNumber(name, s) {
+	if otherBase.MatchString(name) || w.holdsNumber(name, s) {
 		return
 	}
 	if v := w.wordInside(x, s); name != "" || !v.isNumeric() { // ${n:-0} is one
@@ -98,10 +104,10 @@ func (w *walker) operand(x *syntax.Word, s *state) {
 func (w *walker) holdsNumber(name string, s *state) bool {
 	bare, dollar := strings.CutPrefix(name, "$")
 	switch {
-	case dollar && isNumber(bare):
+	case dollar && texts.IsNumber(bare):
 		v, _ := w.operandOf(bare, s)
 		return v.isNumeric()
-	case bare == "" || isNumber(bare):
+	case bare == "" || texts.IsNumber(bare):
 		return false
 	case listed(numericNames, bare) || listed("# ? $ !", bare):
 		return true

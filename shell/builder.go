@@ -7,6 +7,8 @@ import (
 	"github.com/toold/toold/shell/texts"
 )
 
+const madeName = "tmp.XXXXXXXXXX" // as mktemp makes one
+
 // builder joins the parts of one word into fields.
 type builder struct {
 	fields  []word
@@ -17,6 +19,8 @@ type builder struct {
 	raw     strings.Builder
 	lost    strings.Builder // values that are split otherwise than at blanks
 	pattern strings.Builder
+	sample  strings.Builder
+	unclear bool // sample lacks more than the names that mktemp makes
 }
 
 func (b *builder) literal(text string, quoted bool) {
@@ -26,6 +30,8 @@ func (b *builder) literal(text string, quoted bool) {
 	if text == "" {
 		return
 	}
+	b.unclear = b.unclear || text[0] == '/' && strings.HasSuffix(b.sample.String(), madeName) // what mktemp prints may be empty
+	b.sample.WriteString(text)
 	if b.cur.number, b.cur.orEmpty, b.cur.fresh, b.cur.either = false, false, false, ""; b.cur.dynamic {
 		special := strings.ContainsAny(text, "*?[") || b.bracket && strings.Contains(text, "]")
 		b.cur.glob = b.cur.glob || special && !quoted
@@ -56,7 +62,7 @@ func (b *builder) special(c byte) {
 
 // unknown adds any number of words, one if quoted.
 func (b *builder) unknown(quoted bool) {
-	b.present = true
+	b.present, b.unclear = true, true
 	b.cur.many = b.cur.many || !quoted
 	b.cur.glob = b.cur.glob || b.bracket && !quoted
 	b.cur.dynamic, b.cur.number, b.cur.orEmpty, b.cur.fresh, b.cur.either = true, false, false, false, ""
@@ -87,7 +93,11 @@ func (b *builder) value(v value, quoted bool, s *state) {
 func (b *builder) beginning(v value, one bool) {
 	begins, all := !b.present, b.raw.Len() == 0 && !b.cur.dynamic
 	b.literal(v.text, true)
+	unclear := b.unclear || !v.fresh
 	b.unknown(one)
+	if b.unclear = unclear; !unclear {
+		b.sample.WriteString(madeName)
+	}
 	b.cur.number, b.cur.orEmpty = v.number && begins, v.orEmpty && begins
 	if b.cur.fresh = v.fresh && all; all {
 		b.cur.either = v.either
@@ -144,9 +154,13 @@ func (b *builder) cut() {
 			b.cur.text, b.cur.glob = texts.LiteralPrefix(known), false
 			b.cur.many = b.cur.many || b.cur.text == "" || b.cur.text[0] == '-'
 		}
+		if !b.unclear {
+			b.cur.sample = b.sample.String()
+		}
 		b.fields = append(b.fields, b.cur)
 	}
-	b.cur, b.present, b.bracket, b.slash = word{}, false, false, 0
+	b.cur, b.present, b.bracket, b.slash, b.unclear = word{}, false, false, 0, false
+	b.sample.Reset()
 	b.raw.Reset()
 	b.pattern.Reset()
 }

@@ -105,7 +105,10 @@ func (w *walker) stateful(name string, rest []word, s *state, source string) boo
 		w.set(rest, s, source)
 	case "shopt":
 		s.noglobs = true
-		if slices.ContainsFunc(rest, func(a word) bool { return !a.known() || !listed("-s -u -q -p nullglob inherit_errexit", a.text) }) {
+		w.globstar = w.globstar || slices.ContainsFunc(rest, func(a word) bool { return a.is("globstar") })
+		if slices.ContainsFunc(rest, func(a word) bool {
+			return !a.known() || !listed("-s -u -q -p nullglob inherit_errexit globstar nocasematch", a.text)
+		}) {
 			w.opaque("`shopt` changes how the shell reads the rest", source)
 			w.renames = true
 		}
@@ -133,8 +136,8 @@ func countOf(args []word) int {
 	switch {
 	case len(args) == 0:
 		return 1
-	case len(args) == 1 && args[0].known() && isInteger(args[0].text):
-		return atoi(args[0].text)
+	case len(args) == 1 && args[0].known() && texts.IsInteger(args[0].text):
+		return texts.Atoi(args[0].text)
 	}
 	return -1
 }
@@ -153,7 +156,7 @@ func (w *walker) set(args []word, s *state, source string) {
 		case !a.beginsWith("-+"):
 			w.setParams(s, params{words: slices.Clone(args[i:]), known: true})
 			return
-		case !a.known() || strings.Trim(a.text[1:], "euxvCETfo") != "":
+		case !w.plainSetting(a, source):
 			w.opaque("`set` changes how the shell reads the rest", source)
 			return
 		}
@@ -163,6 +166,16 @@ func (w *walker) set(args []word, s *state, source string) {
 			}
 		}
 	}
+}
+
+// plainSetting reports whether a flag of set does not change how the shell reads a script. With -a each variable that is
+// set is exported.
+func (w *walker) plainSetting(a word, source string) bool {
+	if a.beginsWith("-") && strings.Contains(a.text, "a") {
+		w.exports = true
+		w.add(policy.Effect{Kind: policy.Env, Source: source})
+	}
+	return a.known() && strings.Trim(a.text[1:], "aeuxvCETfo") == ""
 }
 
 // pushd follows pushd and popd. With one directory, pushd is cd. Other forms rotate the stack, which is not followed.

@@ -243,7 +243,7 @@ func (w *walker) followRole(o programs.Operand, through bool, s *state, source s
 			w.add(policy.Effect{Kind: policy.Env, Name: name, Source: source})
 		}
 	case "script":
-		w.written(o.Word.Text, nil, s, source)
+		w.written(o.Word.Text, o.Kind == programs.None, nil, s, source)
 		made := o.Kind == programs.Read && !slices.ContainsFunc(w.fromDirs(o.Word.Text, s), w.exists)
 		s.disk.code = s.disk.code || made
 		if w.isInput(wordOf(o.Word), s) {
@@ -376,7 +376,7 @@ func (w *walker) login(s, inner *state, source string) {
 		w.opaque("a shell reads the files of a login in another home directory", source)
 	}
 	for name := range strings.FieldsSeq(".profile .bash_profile .bash_login .bashrc .bash_logout") {
-		w.written(home.text+"/"+name, nil, s, source)
+		w.written(home.text+"/"+name, false, nil, s, source)
 	}
 	inner.vars, inner.strange = table.New[variable](), true
 	w.put(inner, "HOME", home)

@@ -14,7 +14,7 @@ func (w *walker) pointee(p *syntax.ParamExp, s *state) string {
 		return ""
 	}
 	v, set := w.operandOf(p.Param.Value, s)
-	if set != yes || !isInteger(v.text) && !syntax.ValidName(v.text) {
+	if set != yes || !texts.IsInteger(v.text) && !syntax.ValidName(v.text) {
 		return ""
 	}
 	return v.text
@@ -47,8 +47,8 @@ func rewrites(p *syntax.ParamExp) bool {
 	}
 	offset, ok := p.Slice.Offset.(*syntax.Word)
 	length, ok2 := p.Slice.Length.(*syntax.Word)
-	ends := p.Slice.Length == nil || ok2 && isInteger(length.Lit())
-	return ok && isInteger(offset.Lit()) && ends
+	ends := p.Slice.Length == nil || ok2 && texts.IsInteger(length.Lit())
+	return ok && texts.IsInteger(offset.Lit()) && ends
 }
 
 func (w *walker) rewritten(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
@@ -60,9 +60,9 @@ func (w *walker) rewritten(p *syntax.ParamExp, b *builder, s *state, quoted bool
 		w.changed(text, ok && known, b, s, quoted)
 		return
 	}
-	from, length := atoi(p.Slice.Offset.(*syntax.Word).Lit()), len(v.text)
+	from, length := texts.Atoi(p.Slice.Offset.(*syntax.Word).Lit()), len(v.text)
 	if word, ok := p.Slice.Length.(*syntax.Word); ok {
-		length = atoi(word.Lit())
+		length = texts.Atoi(word.Lit())
 	}
 	text, ok := texts.Cut(v.text, from, length)
 	w.changed(text, ok && v.known(), b, s, quoted)

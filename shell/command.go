@@ -236,6 +236,9 @@ func (w *walker) function(c *syntax.FuncDecl, s *state) {
 }
 
 func (w *walker) setFunc(name string, f function, s *state) {
+	if w.exports && f.body != nil {
+		w.opaque("a function is exported, or cannot be set", name)
+	}
 	if w.changes++; f.body != nil && !slices.Contains(w.bodies[name], f.body) {
 		w.bodies[name] = append(w.bodies[name], f.body)
 	}

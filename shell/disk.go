@@ -237,12 +237,12 @@ func (w *walker) toolchain(name string, s *state, source string) {
 }
 
 // written reports a program that the script itself wrote, which may be a copy of a program that the script read.
-func (w *walker) written(name string, args []word, s *state, source string) {
+func (w *walker) written(name string, obeyed bool, args []word, s *state, source string) {
 	if s.disk.changes() == 0 || !slices.ContainsFunc(w.fromDirs(name, s), s.disk.wrote) {
 		return
 	}
 	w.code("it runs a file that the script itself writes", source)
-	w.scanKept()
+	w.scanKept(obeyed)
 	for _, program := range s.disk.read {
 		w.add(policy.Effect{Kind: policy.Exec, Argv: appendWords([]policy.Word{{Text: program}}, args), Dirs: s.dirs, Possible: true, Source: source})
 	}
@@ -279,6 +279,9 @@ func (w *walker) variableRuns(name string, v value, s *state) {
 		w.opaque("the configuration of git is in a variable", name)
 	case v.known() && (function || dangerous):
 		w.scan(v.text)
+		if _, alias := strings.CutPrefix(name, "CARGO_ALIAS_"); alias {
+			v.text = "cargo " + v.text
+		}
 		w.mayRun(v.text, s)
 	}
 }

@@ -21,7 +21,7 @@ func (w *walker) param(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
 		return
 	}
 	name := p.Param.Value
-	single := p.Index == nil && !listed("@ *", name)
+	single := p.Index == nil && w.isFollowed(p)
 	switch {
 	case plainExpansion(p):
 		w.plainParam(name, b, s, quoted)
@@ -41,11 +41,16 @@ func (w *walker) param(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
 	}
 }
 
+func (w *walker) isFollowed(p *syntax.ParamExp) bool {
+	quotes := !p.Short && strings.ContainsAny(w.text(p), `"\`)
+	return !quotes && !listed("@ *", p.Param.Value)
+}
+
 func (w *walker) plainParam(name string, b *builder, s *state, quoted bool) {
 	switch {
 	case name == "@" || name == "*":
 		w.positional(name == "@", b, s, quoted)
-	case isNumber(name):
+	case texts.IsNumber(name):
 		w.argument(name, b, s, quoted)
 	default:
 		v := w.parameter(name, s)
@@ -94,7 +99,7 @@ func (w *walker) oddExpansion(p *syntax.ParamExp, s *state) string {
 		return "the name of a variable is computed"
 	case p.Exp != nil && p.Exp.Op == syntax.OtherParamOps && !listed("u U L", p.Exp.Word.Lit()):
 		return "the value of a variable is evaluated"
-	case !p.Short && strings.ContainsAny(w.text(p), "'\"<>\\`"):
+	case !p.Short && strings.ContainsAny(w.text(p), "'\"<>\\`") && !texts.PlainPattern(w.text(p)):
 		return "quotes and redirections inside ${…} are read differently by bash"
 	}
 	if p.Index != nil && !w.plainIndex(p.Index, p.Param.Value, s) {
@@ -126,14 +131,16 @@ func (w *walker) plainIndex(x syntax.ArithmExpr, array string, s *state) bool {
 	case !ok:
 		return false
 	case s.get(array).hash:
-		w.word(word, s)
+		if w.word(word, s); commandInIndex.MatchString(w.text(word)) {
+			w.scan(w.text(word)) // arithmetic may evaluate the key later
+		}
 		return true
 	}
 	name := word.Lit()
 	if p, short := word.Parts[0].(*syntax.ParamExp); short && p.Short && len(word.Parts) == 1 {
 		name = "$" + p.Param.Value
 	}
-	return isInteger(name) || listed("@ *", name) || w.holdsNumber(name, s)
+	return texts.IsInteger(name) || listed("@ *", name) || w.holdsNumber(name, s)
 }
 
 func plainExpansion(p *syntax.ParamExp) bool {
@@ -157,7 +164,7 @@ func (w *walker) expansion(p *syntax.ParamExp, b *builder, s *state, quoted bool
 			b.value(value{text: text}, quoted, s)
 			return
 		}
-		b.value(unknown(), quoted, s)
+		b.value(value{dynamic: true, text: texts.Untrimmed(op, word{value: v}.prefix(), pattern.text)}, quoted, s)
 	default:
 		if op == "@" {
 			op += p.Exp.Word.Lit()
@@ -178,8 +185,8 @@ const (
 )
 
 func (w *walker) operandOf(name string, s *state) (value, answer) {
-	if isNumber(name) {
-		n, count := atoi(name), s.params.count()
+	if texts.IsNumber(name) {
+		n, count := texts.Atoi(name), s.params.count()
 		switch {
 		case count < 0 || n == 0:
 			return unknown(), perhaps
@@ -290,7 +297,7 @@ func (w *walker) expansionParts(p *syntax.ParamExp, s *state) {
 	if p.Slice == nil {
 		return
 	}
-	if length, ok := p.Slice.Length.(*syntax.Word); p.Slice.Length != nil && (!ok || !isInteger(length.Lit())) {
+	if length, ok := p.Slice.Length.(*syntax.Word); p.Slice.Length != nil && (!ok || !texts.IsInteger(length.Lit())) {
 		w.mayStop(s)
 	}
 	for _, x := range []syntax.ArithmExpr{p.Slice.Offset, p.Slice.Length} {
@@ -348,7 +355,7 @@ func (b *builder) separate(before, after word, one bool) {
 }
 
 func (w *walker) argument(name string, b *builder, s *state, quoted bool) {
-	n, count := atoi(name), s.params.count()
+	n, count := texts.Atoi(name), s.params.count()
 	if v, ok := s.vars.Get(name); ok && n == 0 {
 		b.value(v.value, quoted, s)
 		return

@@ -7,6 +7,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/toold/toold/internal/table"
+	"github.com/toold/toold/shell/texts"
 )
 
 // call is a function being followed; a recursive one, until its entry and exit states no longer change.
@@ -98,8 +99,16 @@ func plainStatus(args []word) bool {
 	if len(args) == 0 {
 		return true
 	}
-	number := args[0].surelyNumber() || args[0].known() && isInteger(args[0].text)
+	number := args[0].surelyNumber() || args[0].known() && texts.IsInteger(args[0].text)
 	return number && len(args) == 1 && !args[0].many
+}
+
+// sampled names in the first of the words what mktemp makes.
+func sampled(args []word) []word {
+	if len(args) == 0 || args[0].sample == "" || args[0].several() {
+		return args
+	}
+	return append([]word{plainWord(args[0].sample)}, args[1:]...)
 }
 
 // trap follows a trap, which may run at any later point of the script.
@@ -109,6 +118,7 @@ func (w *walker) trap(args []word, s *state, source string) {
 	} else if len(args) > 0 && args[0].known() && strings.HasPrefix(args[0].text, "-") {
 		return
 	}
+	args = sampled(args)
 	several := slices.ContainsFunc(args, word.several)
 	if len(args) < 2 && !several {
 		return

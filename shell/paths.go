@@ -10,6 +10,7 @@ import (
 	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell/programs"
+	"github.com/toold/toold/shell/texts"
 )
 
 // neutralPaths discard what is written.
@@ -191,7 +192,7 @@ func procName(names []string) procKind {
 		return procDirectory
 	}
 	own := names[0] == "self"
-	if !own && !isNumber(names[0]) {
+	if !own && !texts.IsNumber(names[0]) {
 		return procPlain
 	}
 	names = names[1:]

@@ -20,7 +20,7 @@ func (w *walker) program(args []word, s *state, source string) {
 		w.namedRepository(args[1:], s, source)
 	}
 	if strings.Contains(args[0].text, "/") && !system {
-		w.written(args[0].text, args[1:], s, source)
+		w.written(args[0].text, false, args[1:], s, source)
 	}
 	argv, c := parsed(args)
 	if git || c.Covers != programs.CoversRead {

@@ -100,7 +100,7 @@ func (w *walker) target(op syntax.RedirOperator, wd word, s *state, source strin
 	}
 	if wd.dynamic && !wd.glob && mayBeSocket(wd.text) {
 		// It is reported after the more likely file.
-		defer w.add(policy.Effect{Kind: policy.Net, Source: source})
+		defer w.add(policy.Effect{Kind: policy.Net, Unknown: wd.text == "", Source: source})
 	}
 	if wd.text == "" {
 		wd.dynamic = true // bash rejects an empty name
@@ -188,7 +188,10 @@ func (w *walker) feed(text string, first bool, s *state) {
 // addOutput records the known output of echo and the like, or of a program that may pass on its input. If saves is
 // set, it may write its input to any file.
 func (w *walker) addOutput(args []word, saves bool, s *state) {
-	text := s.input + programs.Decoded(s.input)
+	text := s.input
+	if decoded := programs.Decoded(text); decoded != "" {
+		text += "\n" + decoded
+	}
 	if listed("echo printf", args[0].text) {
 		text = texts.Printed(args[0].text, textsOf(args[1:]))
 	}

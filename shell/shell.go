@@ -147,6 +147,8 @@ type walker struct {
 	kept       strings.Builder    // known texts that the script keeps in variables and files
 	saved      string             // those that may be in files
 	saves      bool               // any output may go to a file
+	exports    bool               // what is set and defined is exported
+	globstar   bool               // ** matches directories
 	printed    []programs.Operand // trees whose names the left side of a pipe prints
 
 	// Caches of file system lookups and of scanned texts.
@@ -274,7 +276,7 @@ var seed = sync.OnceValue(maphash.MakeSeed)
 func hashOf(e *policy.Effect) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed())
-	maphash.WriteComparable(&h, [...]bool{e.Tree, e.Possible, e.Unknown})
+	maphash.WriteComparable(&h, [...]bool{e.Tree, e.Possible, e.Unknown, e.Code})
 	maphash.WriteComparable(&h, [...]int{int(e.Kind), e.Port, len(e.Argv)})
 	for _, a := range e.Argv {
 		maphash.WriteComparable(&h, a)
@@ -316,11 +318,11 @@ func (w *walker) evaluates(why, source string) {
 // unknownCommand reports a command that may be among the kept texts, followed by the known words of behind.
 func (w *walker) unknownCommand(why, source string, behind ...word) {
 	w.opaque(why, source)
-	w.scanKept(behind...)
+	w.scanKept(false, behind...)
 }
 
-// scanKept adds the kept texts as what bash may run, so that ask and deny rules about their commands apply.
-func (w *walker) scanKept(behind ...word) {
+// scanKept adds the kept texts as what bash may run, for ask and deny rules, or as the content of a file that a program obeys.
+func (w *walker) scanKept(obeyed bool, behind ...word) {
 	if w.steps -= w.kept.Len() / 128; w.kept.Len() == 0 {
 		return
 	}
@@ -329,7 +331,7 @@ func (w *walker) scanKept(behind ...word) {
 		behind = behind[:n]
 	}
 	text := w.kept.String() + " " + spaced(behind)
-	w.add(policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: "<"}, {Text: text}}, Possible: true})
+	w.add(policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: "<"}, {Text: text}}, Possible: true, Code: obeyed})
 }
 
 // keep adds a text that the script keeps, from which it may run commands later.

@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/toold/toold/shell/texts"
@@ -21,7 +20,7 @@ func unknown() value    { return value{dynamic: true} }
 func someNumber() value { return value{dynamic: true, number: true} }
 
 func (v value) isNumeric() bool {
-	integer := v.text == "" || isInteger(strings.TrimPrefix(v.text, "-"))
+	integer := v.text == "" || texts.IsInteger(strings.TrimPrefix(v.text, "-"))
 	return v.number || v.known() && integer
 }
 
@@ -73,19 +72,3 @@ func (v variable) or(o variable) variable {
 }
 
 func (v variable) orUnset() variable { return v.or(variable{unset: true}) }
-
-// isInteger reports whether bash reads s as this decimal number: a leading zero means octal.
-func isInteger(s string) bool {
-	octal := len(s) > 1 && s[0] == '0'
-	return isNumber(s) && !octal && len(s) <= 18
-}
-
-func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
-
-func atoi(s string) int {
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		return 1 << 30
-	}
-	return n
-}

@@ -16,14 +16,17 @@ import (
 // word is one word after all expansions except patterns; any number of words if many is set.
 type word struct {
 	value
-	many bool // any number of words, or none; implies dynamic or glob. Each text of either is split at blanks then
+	many   bool   // any number of words, or none; implies dynamic or glob. Each text of either is split at blanks then
+	sample string // the word with the names that mktemp makes, if only those are unknown
 }
 
 func plainWord(text string) word { return word{value: value{text: text}} }
 
-func anyWords() word { return word{unknown(), true} }
+func anyWords() word { return word{value: unknown(), many: true} }
 
-func wordOf(a policy.Word) word { return word{value{text: a.Text, dynamic: a.Dynamic}, a.Many} }
+func wordOf(a policy.Word) word {
+	return word{value: value{text: a.Text, dynamic: a.Dynamic}, many: a.Many}
+}
 
 func (wd word) is(text string) bool { return wd.known() && wd.text == text }
 
@@ -44,7 +47,7 @@ func (wd word) beginsWith(chars string) bool {
 func (wd word) maybe(text string) bool {
 	switch {
 	case wd.surelyNumber():
-		return isNumber(text)
+		return texts.IsNumber(text)
 	case wd.glob:
 		return strings.HasPrefix(text, texts.LiteralPrefix(wd.text))
 	case wd.dynamic:
@@ -101,7 +104,7 @@ func (w *walker) word(wd *syntax.Word, s *state) []word {
 		return w.parts(wd.Parts, s)
 	}
 	if m := sequence.FindStringSubmatch(wd.Lit()); m != nil && (len(m[1]) > 2 || len(m[2]) > 2) {
-		return []word{{someNumber(), true}}
+		return []word{{value: someNumber(), many: true}}
 	}
 	alternatives, why := w.braces(wd)
 	if why != "" {
@@ -166,6 +169,9 @@ func (w *walker) parts(parts []syntax.WordPart, s *state) []word {
 	for i := range b.fields {
 		f := &b.fields[i]
 		f.many = f.many || f.glob && s.noglobs
+		if deep := f.glob && strings.Contains(f.text, "**"); deep && w.globstar {
+			*f = word{value: value{text: f.prefix(), dynamic: true}, many: true}
+		}
 	}
 	return b.fields
 }
@@ -257,20 +263,11 @@ func (w *walker) doubleQuoted(p *syntax.DblQuoted, b *builder, s *state) {
 	}
 }
 
-// temporary matches commands that print the path of a new file or directory below /tmp.
-var temporary = regexp.MustCompile(`^mktemp( (-[dq]+|--directory|--quiet|-d?t [\w.]+|/tmp/[\w.]+))*( 2> ?/dev/null)?$`)
-
-// lookups matches commands that print the path of a program.
-var lookups = regexp.MustCompile(`^(?:(?:which|type -P) ([\w.+-]+)|command -v ((?:python|node|pip|go|cargo|java|php|ruby|perl|git)[\d.]*))(?: 2> ?/dev/null)?$`)
-
-// counts matches commands that print a number or nothing.
-var counts = regexp.MustCompile(`^(?:wc -[clmw](?: ?< ?"?[\w./$-]+"?)?|nproc|getconf _NPROCESSORS_ONLN|date \+%s|id -[gu])(?: 2> ?/dev/null)?$`)
-
-// knownOutput returns what is known of the output of a command substitution.
-func (w *walker) knownOutput(p *syntax.CmdSubst, s *state) value {
+// knownOutput returns what is known of the output of a command substitution, and whether it is several numbers.
+func (w *walker) knownOutput(p *syntax.CmdSubst, s *state) (v value, numbers bool) {
 	text := strings.Trim(w.text(p), "$()` ")
 	if len(p.Stmts) != 1 {
-		return unknown()
+		return unknown(), false
 	}
 	last := p.Stmts[0]
 	for b, ok := last.Cmd.(*syntax.BinaryCmd); ok && b.Op == syntax.Pipe; b, ok = last.Cmd.(*syntax.BinaryCmd) {
@@ -279,22 +276,22 @@ func (w *walker) knownOutput(p *syntax.CmdSubst, s *state) value {
 	name, _, _ := strings.Cut(w.text(last), " ")
 	_, redefined := s.funcs.Get(name)
 	dir, path := s.get("TMPDIR"), s.get("PATH")
-	inTmp := dir.known() && (dir.text == "" || dir.text == "/tmp")
-	m := lookups.FindStringSubmatch(text)
-	if m != nil && !redefined {
-		w.keep(m[1] + m[2])
-		_, redefined = s.funcs.Get(m[1] + m[2])
-	}
+	inTmp := dir.known() && strings.TrimPrefix(dir.text, "/tmp") == ""
+	out := texts.Outputs(text, w.text(last), len(s.funcs.All()) == 0)
+	w.keep(out.Program)
+	_, other := s.funcs.Get(out.Program)
 	switch {
-	case redefined:
-	case counts.MatchString(w.text(last)) && path.known():
-		return value{dynamic: true, number: true, orEmpty: !listed("nproc getconf", name)}
-	case inTmp && temporary.MatchString(text):
-		return value{text: "/tmp/", dynamic: true, fresh: true}
-	case m != nil && path.known():
-		return w.lookup(m[1]+m[2], path.text)
+	case redefined || other:
+	case text == "pwd":
+		return w.parameter("PWD", s), false
+	case out.Count && path.known():
+		return value{dynamic: true, number: true, orEmpty: !listed("nproc getconf", name)}, false
+	case inTmp && out.Temporary:
+		return value{text: "/tmp/", dynamic: true, fresh: true}, false
+	case out.Program != "" && path.known():
+		return w.lookup(out.Program, path.text), false
 	}
-	return unknown()
+	return unknown(), out.Numbers && path.known()
 }
 
 // lookup returns the path of a program in the system directories.
@@ -326,7 +323,11 @@ func (w *walker) substitution(p *syntax.CmdSubst, b *builder, s *state, quoted b
 	w.apart(s, func(sub *state) { w.stmts(p.Stmts, sub) })
 	w.keep(w.output)
 	w.output = output + w.output
-	b.value(w.knownOutput(p, s), quoted, s)
+	v, numbers := w.knownOutput(p, s)
+	begins := !b.present
+	if b.value(v, quoted, s); numbers && !quoted && !s.split {
+		b.cur.number = begins
+	}
 }
 
 func (w *walker) processSubstitution(p *syntax.ProcSubst, b *builder, s *state) {

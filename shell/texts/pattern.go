@@ -60,3 +60,23 @@ func Unescape(s string, inQuotes bool) string {
 	}
 	return out.String()
 }
+
+// Untrimmed returns how much of the beginning of a text is certainly left by the trimming operator op, if the rest of the
+// text is not known.
+func Untrimmed(op, begin, pattern string) string {
+	switch {
+	case op[0] == '#' || pattern == "" || strings.ContainsAny(pattern, `\[(`):
+		return ""
+	case !strings.ContainsAny(pattern[:1], "*?") && !strings.Contains(begin, pattern[:1]):
+		return begin
+	case strings.ContainsAny(pattern, "*?/"):
+		return ""
+	}
+	return begin[:strings.LastIndexByte(begin, '/')+1]
+}
+
+// PlainPattern reports whether bash and the parser read an expansion that removes or replaces a pattern in the same way
+// although it has quotes: ${x#\# }, ${x//\//-}, ${x#"# "}.
+func PlainPattern(expansion string) bool { return plainPattern.MatchString(expansion) }
+
+var plainPattern = regexp.MustCompile(`^\$\{\w+(?:##?|%%?|//?)(?:[\w .,:/@=+*?-]|\\[#/.*?_:=@%+ -]|\\\\/|"[\w #.,:/@=+-]*")*\}$`)

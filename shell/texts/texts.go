@@ -34,7 +34,7 @@ func Refuse(script, veiled string) string {
 	switch {
 	case strings.HasSuffix(script, `\`) && strings.Contains(script, "\n"):
 		return "bash drops a backslash at the end of some texts and keeps it at that of others; leave it out"
-	case strings.Contains(veiled, "\\\n") && (strings.Contains(veiled, "<<") || oddContinuation.MatchString(veiled)):
+	case strings.Contains(veiled, "\\\n") && mayHide(veiled):
 		return "a backslash at the end of a line can hide where commands begin; write the command on one line"
 	case bracesAfterName.MatchString(veiled):
 		return "braces directly after a variable's name are expanded first; write ${NAME}"
@@ -42,6 +42,12 @@ func Refuse(script, veiled string) string {
 		return "it nests too deeply"
 	}
 	return ""
+}
+
+// mayHide reports whether the continuation of a line may be read in several ways.
+func mayHide(script string) bool {
+	odd := strings.Contains(script, "<<") || oddContinuation.MatchString(script)
+	return odd && !plainQuotes.MatchString(script)
 }
 
 // syntaxErrors are parser errors that bash reports too; endErrors are those for unfinished texts.
@@ -84,6 +90,7 @@ const blankLetters = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\U00013441
 // oddContinuation matches line continuations in comments and inside words.
 var (
 	oddContinuation = regexp.MustCompile(`(?:\A|[^ \t])\\\n|#[^\n]*\\\n`)
+	plainQuotes     = regexp.MustCompile("^(?:[^'\"#\\\\$`<]|'[^']*')*$") // no continuation but in single quotes
 	bracesAfterName = regexp.MustCompile(`\$(?:\w+|[-@*#?$!])\{`)
 )
 
