@@ -45,6 +45,7 @@ var layers = []row{
 	{"internal/display", nil, []string{"x/sys"}},
 	{"internal/paths", nil, nil},
 	{"internal/gitconfig", nil, nil},
+	{"shell/proc", []string{"internal/paths"}, nil},
 	{"internal/spell", nil, nil},
 	{"internal/table", nil, nil},
 	{"internal/strict", nil, nil},
@@ -93,7 +94,7 @@ var layers = []row{
 
 	{"shell/texts", nil, []string{"sh"}},
 	{"shell/links", []string{"internal/paths", "policy", "shell/programs"}, nil},
-	{"shell", []string{"internal/gitconfig", "internal/paths", "internal/table", "policy", "shell/links", "shell/programs", "shell/texts"}, []string{"sh"}},
+	{"shell", []string{"internal/gitconfig", "internal/paths", "internal/table", "policy", "shell/links", "shell/proc", "shell/programs", "shell/texts"}, []string{"sh"}},
 	{"tools/bash", []string{"internal/redact", "internal/paths", "internal/display", "shell", "tools", "tools/argument", "policy", "shell/programs", "executor", "sandbox", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/escalation", "sandbox/launch"}, nil},
 	{"tools/files", []string{"internal/redact", "internal/paths", "internal/display", "internal/spell", "tools", "tools/argument", "policy", "sandbox", "sandbox/masks", "sandbox/protect", "sandbox/escalation", "sandbox/fileworker"}, []string{"doublestar", "gotextdiff", "go-udiff"}},
 	{"tools/spool", []string{"internal/redact", "tools"}, nil},

@@ -9,6 +9,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/proc"
 	"github.com/toold/toold/shell/programs"
 	"github.com/toold/toold/shell/texts"
 )
@@ -255,7 +256,7 @@ func (w *walker) cdProc(args []word, s *state, source string) (enters bool) {
 			continue
 		}
 		for _, dir := range w.fromDirs(a.text, s) {
-			if procKindOf(dir) != procPlain {
+			if proc.Of(dir) != proc.Plain {
 				w.opaque("it enters a directory by a name below /proc", source)
 				enters = true
 			}

@@ -7,10 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/proc"
 	"github.com/toold/toold/shell/programs"
-	"github.com/toold/toold/shell/texts"
 )
 
 // neutralPaths discard what is written.
@@ -70,7 +69,7 @@ func (w *walker) operandPath(o programs.Operand, s *state, source string) {
 	all := o.Kind == programs.Write && o.Tree && strings.HasSuffix(text, "*")
 	for e := range w.pathEffects(kindOf(o.Kind), text, s) {
 		e.Tree, e.Part, e.Source = o.Tree, w.listing(o, e, s), source
-		if o.Link && !strings.HasSuffix(text, "/") && !inProc(w.resolve(filepath.Dir(e.Path))) {
+		if o.Link && !strings.HasSuffix(text, "/") && !proc.Holds(w.resolve(filepath.Dir(e.Path))) {
 			e.Canonical = w.linkItself(e.Path)
 		}
 		if all && filepath.Dir(e.Path) == w.workspace {
@@ -103,7 +102,7 @@ func (w *walker) pathEffects(kind policy.Kind, text string, s *state) iter.Seq[p
 			e := policy.Effect{Kind: kind, Path: filepath.Clean(raw), Canonical: w.canonicalPath(raw)}
 			w.throughLinks(raw, s)
 			more := false
-			if below, ok := strings.CutPrefix(e.Canonical, procDir); ok && inProc(e.Canonical) {
+			if below, ok := strings.CutPrefix(e.Canonical, proc.Dir); ok && proc.Holds(e.Canonical) {
 				more = w.procEffects(kind, e.Path, below, s, yield)
 			} else {
 				more = yield(e)
@@ -123,111 +122,23 @@ func (w *walker) linkItself(path string) string {
 	return filepath.Join(dir, filepath.Base(path))
 }
 
-// Names below /proc refer to the process that opens them, so the daemon cannot resolve them.
-
-const procDir = "/proc"
-
-type procKind int
-
-const (
-	procPlain     procKind = iota // the same file for every process
-	procAny                       // may be any file of the machine
-	procDirectory                 // has entries for files of processes
-	procCwd
-	procRoot
-	procInput
-	procOutput
-)
-
-var (
-	procLinks = map[string]string{"thread-self": "self/task/self", "net": "self/net", "mounts": "self/mounts"}
-	procOwn   = map[string]procKind{"cwd": procCwd, "root": procRoot, "fd/0": procInput, "fd/1": procOutput, "fd/2": procOutput}
-)
-
-// devLinks are names in /dev that lead into /proc, whether or not they are links on this machine.
-var devLinks = map[string]string{"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1", "/dev/stderr": "/proc/self/fd/2"}
-
-func inProc(canonical string) bool { return paths.Within(canonical, procDir) }
-
-func procKindOf(canonical string) procKind {
-	if !inProc(canonical) {
-		return procPlain
-	}
-	kind, _ := procPath(strings.TrimPrefix(canonical, procDir))
-	return kind
-}
-
-// procPath resolves a path below /proc. After procCwd and procRoot, path is relative to them.
-func procPath(below string) (kind procKind, path string) {
-	var names []string
-	for rest := below; rest != ""; {
-		var name string
-		name, rest, _ = strings.Cut(rest, "/")
-		top := len(names) - 1
-		switch {
-		case name == "" || name == ".":
-			continue
-		case name == ".." && top < 0:
-			return procRoot, rest
-		case name == "..":
-			names = names[:top]
-			continue
-		case procLinks[name] != "" && top < 0:
-			rest = procLinks[name] + "/" + rest
-			continue
-		}
-		names = append(names, name)
-		switch kind = procName(names); {
-		case kind == procCwd || kind == procRoot:
-			return kind, strings.TrimLeft(rest, "/")
-		case kind == procAny, rest != "" && (kind == procInput || kind == procOutput):
-			return procAny, ""
-		}
-	}
-	return procName(names), strings.Join(append([]string{procDir}, names...), "/")
-}
-
-func procName(names []string) procKind {
-	if len(names) == 0 {
-		return procDirectory
-	}
-	own := names[0] == "self"
-	if !own && !texts.IsNumber(names[0]) {
-		return procPlain
-	}
-	names = names[1:]
-	for len(names) > 1 && names[0] == "task" {
-		names = names[2:]
-	}
-	file := strings.Join(names, "/")
-	switch {
-	case file == "" || listed("fd map_files task", file):
-		return procDirectory
-	case own && procOwn[file] != procPlain:
-		return procOwn[file]
-	case listed("cwd root exe fd map_files", names[0]):
-		return procAny
-	}
-	return procPlain
-}
-
 func (w *walker) procEffects(kind policy.Kind, asked, below string, s *state, yield func(policy.Effect) bool) bool {
 	if !w.enter() {
 		return false
 	}
 	defer w.leave()
 	e := policy.Effect{Kind: kind, Path: asked}
-	switch found, path := procPath(below); {
-	case found == procAny:
+	switch found, path := proc.Path(below); {
+	case found == proc.Any:
 		w.opaque("a path through /proc may lead to any file", asked)
-	case found == procInput && kind == policy.Read, found == procOutput && kind == policy.Write:
+	case found == proc.Input && kind == policy.Read, found == proc.Output && kind == policy.Write:
 		return true // the open file was judged when it was opened
-	case found == procInput || found == procOutput:
+	case found == proc.Input || found == proc.Output:
 		w.opaque("an open file is opened again, for something else", asked)
-	case found == procCwd && s.dirs == nil:
+	case found == proc.Cwd && s.dirs == nil:
 		e.Unknown = true
-	case found == procCwd || found == procRoot:
-		if found == procRoot {
+	case found == proc.Cwd || found == proc.Root:
+		if found == proc.Root {
 			path = "/" + path
 		}
 		for e := range w.pathEffects(kind, path, s) {
@@ -249,23 +160,17 @@ func (w *walker) guardProc(o programs.Operand, s *state, source string) {
 	}
 	if slices.ContainsFunc(w.fromDirs(o.Word.Text, s), func(canonical string) bool {
 		if o.Word.Dynamic {
-			return inProc(canonical) || beginsProc(canonical)
+			return proc.Holds(canonical) || proc.Begins(canonical)
 		}
-		return procKindOf(canonical) == procDirectory
+		return proc.Of(canonical) == proc.Directory
 	}) {
 		w.opaque("a path through /proc may lead to any file", source)
 	}
 }
 
-// beginsProc reports whether a path with this prefix may lead into /proc.
-func beginsProc(canonical string) bool {
-	proc := len(canonical) > 1 && strings.HasPrefix(procDir, canonical)
-	return proc || len(canonical) > len("/d") && strings.HasPrefix("/dev/fd", canonical)
-}
-
 func (w *walker) fromDirs(text string, s *state) (out []string) {
 	for _, raw := range s.named(text) {
-		if text != "" || inProc(strings.TrimSuffix(raw, "/")) {
+		if text != "" || proc.Holds(strings.TrimSuffix(raw, "/")) {
 			w.throughLinks(raw, s)
 			out = append(out, w.canonicalPath(raw))
 		}
@@ -284,18 +189,7 @@ func (s *state) named(text string) (raws []string) {
 }
 
 // canonicalPath replaces paths in /dev that lead into /proc.
-func (w *walker) canonicalPath(raw string) string {
-	canonical := w.resolve(raw)
-	if !strings.HasPrefix(canonical, "/dev/") {
-		return canonical
-	}
-	for name, target := range devLinks {
-		if rest, ok := strings.CutPrefix(canonical, name); ok && (rest == "" || rest[0] == '/') {
-			return target + rest
-		}
-	}
-	return canonical
-}
+func (w *walker) canonicalPath(raw string) string { return proc.OfDevice(w.resolve(raw)) }
 
 func (w *walker) globInProc(pattern string, s *state) bool {
 	before := pattern[:strings.IndexAny(pattern+"*", `*?[\`)]
@@ -312,7 +206,7 @@ func (w *walker) globInProc(pattern string, s *state) bool {
 		case "/dev":
 			return more != "" && mayMatch(first, "fd")
 		}
-		return inProc(dir)
+		return proc.Holds(dir)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/proc"
 	"github.com/toold/toold/shell/programs"
 	"github.com/toold/toold/shell/texts"
 )
@@ -172,7 +173,7 @@ func (w *walker) fromInput(s *state) {
 
 func (w *walker) isInput(a word, s *state) bool {
 	return a.known() && slices.ContainsFunc(w.fromDirs(a.text, s), func(path string) bool {
-		return procKindOf(path) == procInput || strings.HasPrefix(path, procDir+"/self/fd/")
+		return proc.Of(path) == proc.Input || strings.HasPrefix(path, proc.Dir+"/self/fd/")
 	})
 }
 
@@ -220,7 +221,7 @@ func (w *walker) inputByDetour(args []word, s *state, source string) {
 		}
 		for _, text := range programs.MayBePaths(a.text) {
 			for _, path := range w.fromDirs(text, s) {
-				if inProc(path) && text != "" && len(path) < len(procDir+"/thread-self/task/self/fd/")+20 {
+				if proc.Holds(path) && text != "" && len(path) < len(proc.Dir+"/thread-self/task/self/fd/")+20 {
 					argv[i+1] = policy.Word{Text: strings.TrimSuffix(a.text, text) + "/dev/stdin"}
 					found = true
 				}

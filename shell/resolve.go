@@ -10,6 +10,7 @@ import (
 
 	"github.com/toold/toold/internal/gitconfig"
 	"github.com/toold/toold/internal/paths"
+	"github.com/toold/toold/shell/proc"
 	"github.com/toold/toold/shell/texts"
 )
 
@@ -33,7 +34,7 @@ func Host() Resolver { return hostResolver{} }
 
 // Canonical resolves paths like the file tools, so that one rule applies to both.
 func (hostResolver) Canonical(path string) string {
-	canonical, rest, outside, err := paths.ResolveOutside(path, procDir)
+	canonical, rest, outside, err := paths.ResolveOutside(path, proc.Dir)
 	switch {
 	case err != nil:
 		return ""
@@ -130,7 +131,7 @@ func (w *walker) lookUp(path string) string {
 	if directory == "" {
 		return ""
 	}
-	if inProc(directory) {
+	if proc.Holds(directory) {
 		return directory + path[i:]
 	}
 	here := path
