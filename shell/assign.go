@@ -126,7 +126,7 @@ func (w *walker) setVar(name string, v value, s *state, exported bool) {
 		s.split, w.separators = true, w.separators+v.text
 	case "OLDPWD":
 		s.left = nil
-	case "PATH":
+	case "PATH", "BASH_ARGV0":
 		w.put(s, name, variable{value: unknown()}) // see prints
 	}
 	if setByShell(name) {

@@ -108,7 +108,7 @@ func (w *walker) stateful(name string, rest []word, s *state, source string) boo
 		s.noglobs = true
 		w.globstar = w.globstar || slices.ContainsFunc(rest, func(a word) bool { return a.is("globstar") })
 		if slices.ContainsFunc(rest, func(a word) bool {
-			return !a.known() || !listed("-s -u -q -p nullglob inherit_errexit globstar nocasematch", a.text)
+			return !a.known() || !listed("-s -u -q -p nullglob inherit_errexit globstar", a.text)
 		}) {
 			w.opaque("`shopt` changes how the shell reads the rest", source)
 			w.renames = true
@@ -330,7 +330,7 @@ func (w *walker) printf(args []word, s *state, source string) {
 	case format.surelyNumber(), begins && format.dynamic && !format.many:
 	case named && format.is("-v"):
 		w.setVar(args[1].text, unknown(), s, false)
-		w.keep(spaced(args[2:]))
+		w.keep(texts.Printed("printf", textsOf(args[2:])))
 	default:
 		w.opaque("`printf` may set a variable", source)
 		if w.keep(spaced(args)); len(args) > 1 && strings.HasPrefix(format.text, "-v") {

@@ -127,7 +127,7 @@ func (w *walker) eachChoice(args []word, i int, s *state, source string) {
 }
 
 func (w *walker) run(args []word, s *state, source string) {
-	if i := slices.IndexFunc(args, func(a word) bool { return a.either != "" }); i >= 0 {
+	if i := slices.IndexFunc(args, func(a word) bool { return a.either != "" }); i >= 0 && !w.posix {
 		w.eachChoice(args, i, s, source)
 		return
 	}
@@ -180,7 +180,7 @@ func (w *walker) globbedProgram(args []word, source string) {
 func (w *walker) followStarted(args []word, c *programs.Command, s *state, source string) bool {
 	s = w.startedWith(c, args, s, source)
 	if c.Input {
-		w.fromInput(s)
+		w.fromInput(s, c.Words...)
 	}
 	if !c.Followed() {
 		return false
@@ -258,6 +258,7 @@ func (w *walker) start(args []word, run programs.Run, s *state, source string) {
 	case run.Language == "text":
 		w.opaque("a text is split by rules of the program's own", source)
 	case run.Language != "" && run.Script.Dynamic:
+		w.keep(run.Script.Text + s.input)
 		w.unknownCommand("a shell runs a text known only when it runs", source)
 	case run.Language != "":
 		posix := w.posix

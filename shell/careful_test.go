@@ -166,6 +166,8 @@ func TestCodeOnStandardInputIsSearched(t *testing.T) {
 		"base64 -d <<< Z2l0IHB1c2gK | sh", "echo 6769742070757368 | xxd -r -p | sh", "exec <<< 'git push'; bash", "exec < <(echo git push)\nsh", "printf 'git %s' push | tr a b | sh", "printf '%s %s\\n' git push | sh",
 		"exec > x.sh; echo git push; exec > /dev/null; sh x.sh", "exec 3> x.sh; echo git push >&3; sh x.sh", "printf %s 'git ' > x.sh; printf %s push >> x.sh; sh x.sh", "echo -n 'git ' > x.sh; echo push >> x.sh; sh x.sh",
 		"d=$(mktemp -d); echo 'git push' > $d/x; sh $d/x", "gcc -x c - <<< 'int main(){system(\"git push\");}' && ./a.out", "mkdir b; echo 'git push' > b/ls; chmod +x b/ls; PATH=b:$PATH; ls",
+		"jq -rn '\"git push\"' | bash", "echo 'git push' > x.txt; bash < x.txt", "echo 'git push' > x.txt; cat x.txt | sh", "sh -s -- git push <<< '\"$@\"'", "echo '$1 $2' | bash -s git push", "xargs -I{} sh -c 'git {}' <<< push",
+		"x() { git push; }; export -f x; bash -c x", "printf -v c '\\x67it push'; eval \"$c\"",
 		"script -c bash <<< 'git push'", "git bisect run bash <<< 'git push'", "git rebase -x bash main <<< 'git push'", "flock x -c 'sh -x' <<< 'git push'", "npm exec -c bash <<< 'git push'", "git submodule foreach bash <<< 'git push'", "ssh host dash <<< 'git push'",
 	} {
 		if d := decide(script); d.Action != policy.Deny {

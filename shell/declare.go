@@ -130,7 +130,7 @@ func (w *walker) declareWord(d *declaration, a word, s *state, source string) {
 		w.declareFlag(d, a.text, source)
 	case d.functions:
 		if d.marks() {
-			w.opaque("a function is exported, or cannot be set", source)
+			w.exportFunction(a.text, s, source)
 		}
 	case d.prints && !assigns:
 	case !syntax.ValidName(text):
@@ -139,6 +139,13 @@ func (w *walker) declareWord(d *declaration, a word, s *state, source string) {
 		w.declareValue(d, text, value{text: rest, dynamic: a.dynamic}, s, source)
 	default:
 		w.declareName(d, text, s)
+	}
+}
+
+func (w *walker) exportFunction(name string, s *state, source string) {
+	w.opaque("a function is exported, or cannot be set", source)
+	for _, body := range w.bodies[name] {
+		w.callFunction(body, nil, w.fork(s), source)
 	}
 }
 
@@ -208,7 +215,8 @@ func (w *walker) mark(d *declaration, name string, s *state) {
 	}
 	v := s.get(name)
 	v.readonly = v.readonly || d.readonly || d.builtin == "readonly"
-	v.hash = v.hash || d.hash && !v.array
+	indexed := v.array || setByShell(name)
+	v.hash = v.hash || d.hash && !indexed
 	v.array = v.array || d.array || d.hash
 	v.integer = v.integer || d.integer
 	v.exported = v.exported || d.export

@@ -164,7 +164,11 @@ func (w *walker) expansion(p *syntax.ParamExp, b *builder, s *state, quoted bool
 			b.value(value{text: text}, quoted, s)
 			return
 		}
-		b.value(value{dynamic: true, text: texts.Untrimmed(op, word{value: v}.prefix(), pattern.text)}, quoted, s)
+		begin := ""
+		if pattern.known() {
+			begin = texts.Untrimmed(op, word{value: v}.prefix(), pattern.text)
+		}
+		b.value(value{dynamic: true, text: begin}, quoted, s)
 	default:
 		if op == "@" {
 			op += p.Exp.Word.Lit()
@@ -354,10 +358,19 @@ func (b *builder) separate(before, after word, one bool) {
 	}
 }
 
+// ownName returns $0.
+func (w *walker) ownName(s *state) value {
+	v, known := s.vars.Get("0")
+	if _, changed := s.vars.Get("BASH_ARGV0"); changed || !known {
+		return unknown()
+	}
+	return v.value
+}
+
 func (w *walker) argument(name string, b *builder, s *state, quoted bool) {
 	n, count := texts.Atoi(name), s.params.count()
-	if v, ok := s.vars.Get(name); ok && n == 0 {
-		b.value(v.value, quoted, s)
+	if n == 0 {
+		b.value(w.ownName(s), quoted, s)
 		return
 	}
 	if count >= 0 && n > count {

@@ -157,8 +157,12 @@ func (w *walker) mayFail(redirs []*syntax.Redirect, s *state) bool {
 }
 
 // fromInput applies deny rules to the known part of code on standard input; the whole is unknown.
-func (w *walker) fromInput(s *state) {
+func (w *walker) fromInput(s *state, params ...policy.Word) {
+	w.scan(w.piping)
 	text := s.input + w.otherInput
+	if text == "" && w.saved != "" {
+		w.scanKept(false) // it may come from a file that the script wrote
+	}
 	if text == "" {
 		return
 	}
@@ -166,6 +170,9 @@ func (w *walker) fromInput(s *state) {
 	w.apart(s, func(sub *state) {
 		sub.input = ""
 		sub = w.child(sub, nil)
+		for _, a := range params {
+			sub.params.words = append(sub.params.words, wordOf(a))
+		}
 		w.script(text, sub)
 		w.runTraps(sub)
 	})

@@ -143,6 +143,7 @@ type walker struct {
 	linked     links.Set
 
 	output     string             // known output of the left side of a pipe
+	piping     string             // the left side of the innermost pipe
 	otherInput string             // known texts of descriptors other than standard input
 	kept       strings.Builder    // known texts that the script keeps in variables and files
 	saved      string             // those that may be in files

@@ -110,12 +110,22 @@ var roleOperands = map[string][]Operand{
 	"script": {{Kind: Read, Role: "script"}},
 }
 
+// addWritten adds an operand that a flag may have written: gofmt -w, and cp -l, which reads it as well.
+func (r *parseState) addWritten(role string, w Word, o Operand) {
+	written := IsField("tree read", role) && r.has(write)
+	if !written || role == "read" {
+		r.add(w, o)
+	}
+	if written {
+		o.Kind = Write
+		r.add(w, o)
+	}
+}
+
 func (r *parseState) applyRole(role string, w Word, before []Word) {
 	for _, o := range roleOperands[role] {
-		if o.Tree = o.Tree || r.has(tree); role == "tree" && r.has(write) {
-			o.Kind = Write
-		}
-		r.add(w, o)
+		o.Tree = o.Tree || r.has(tree)
+		r.addWritten(role, w, o)
 	}
 	switch role {
 	case "read":

@@ -79,4 +79,4 @@ func Untrimmed(op, begin, pattern string) string {
 // although it has quotes: ${x#\# }, ${x//\//-}, ${x#"# "}.
 func PlainPattern(expansion string) bool { return plainPattern.MatchString(expansion) }
 
-var plainPattern = regexp.MustCompile(`^\$\{\w+(?:##?|%%?|//?)(?:[\w .,:/@=+*?-]|\\[#/.*?_:=@%+ -]|\\\\/|"[\w #.,:/@=+-]*")*\}$`)
+var plainPattern = regexp.MustCompile(`^\$\{\w+(?:##?|%%?|//?|/[#%])(?:[\w .,:/@=+*?-]|\\[#/.*?_:=@%+ -]|\\\\/|"[\w #.,:/@=+-]*")*\}$`)
