@@ -196,8 +196,7 @@ func matchAnyDepth(parts []string, path string) bool {
 			return true
 		}
 	}
-	// The ** of "a/**" also matches nothing.
-	return path != "" && matchParts(parts, "")
+	return false
 }
 
 func matchName(pattern, name string) bool {
