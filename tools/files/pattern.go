@@ -21,7 +21,11 @@ type alternative struct {
 	depth int      // number of names in every match; 0 = any
 }
 
-const longestPattern = 1000 // bytes; limits the cost of matching
+// Both limit the cost of matching, in bytes.
+const (
+	longestPattern   = 1000
+	mostAlternatives = 8000 // all of them together
+)
 
 // newPathPattern compiles a pattern for paths below root, with which it may begin. With anywhere, a pattern without a
 // slash matches in every directory.
@@ -38,6 +42,9 @@ func newPathPattern(field, given, root string, anywhere bool) (p pathPattern, er
 	texts, err := policy.ExpandBraces(given)
 	if err != nil {
 		return nil, problem(field, "%q: %v; write \\{ and \\} for those in names", given, err)
+	}
+	if all := len(strings.Join(texts, "")); all > mostAlternatives {
+		return nil, problem(field, "its alternatives have %d bytes together; at most %d are matched: ask for fewer", all, mostAlternatives)
 	}
 	for _, text := range texts {
 		text = plain(text)

@@ -242,6 +242,7 @@ func TestSearchArgumentsAreChecked(t *testing.T) {
 		{"glob", args{"pattern": "{lib,..}/*"}, []string{"pattern", "path"}},
 		{"grep", args{"pattern": "x", "glob": "!*.go"}, []string{"glob", "cannot leave files out"}},
 		{"glob", args{"pattern": "[a"}, []string{"pattern", "expected names"}},
+		{"glob", args{"pattern": strings.Repeat("{a,b}", 8) + strings.Repeat("*a", 100)}, []string{"pattern", "alternatives", "8000"}},
 		{"glob", args{"pattern": "{main"}, []string{"pattern", "braces"}},
 		{"glob", args{"pattern": "*", "path": "main.go"}, []string{"main.go", "not a directory"}},
 	} {
