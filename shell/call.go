@@ -109,11 +109,11 @@ func (w *walker) temporary(list []*syntax.Assign, program word, s *state) (saved
 // eachChoice runs a command once with each text that the i-th of its words may be.
 func (w *walker) eachChoice(args []word, i int, s *state, source string) {
 	out := &state{dead: true}
-	for text := range strings.SplitSeq(args[i].either[1:], "\x00") {
-		words := []word{plainWord(text)}
+	for _, choice := range args[i].alternatives() {
+		words := []word{choice}
 		if args[i].many {
 			b := &builder{}
-			b.split(text)
+			b.split(choice.text)
 			b.cut()
 			words = b.fields
 		}

@@ -168,6 +168,7 @@ func TestCodeOnStandardInputIsSearched(t *testing.T) {
 		"d=$(mktemp -d); echo 'git push' > $d/x; sh $d/x", "gcc -x c - <<< 'int main(){system(\"git push\");}' && ./a.out", "mkdir b; echo 'git push' > b/ls; chmod +x b/ls; PATH=b:$PATH; ls",
 		"jq -rn '\"git push\"' | bash", "echo 'git push' > x.txt; bash < x.txt", "echo 'git push' > x.txt; cat x.txt | sh", "sh -s -- git push <<< '\"$@\"'", "echo '$1 $2' | bash -s git push", "xargs -I{} sh -c 'git {}' <<< push",
 		"x() { git push; }; export -f x; bash -c x", "printf -v c '\\x67it push'; eval \"$c\"",
+		"cp /dev/stdin y.sh <<< 'git push'; bash y.sh", "echo 'git push' > >(tee y.sh); bash y.sh", "echo 'git push' > x.sh; BASH_ENV=x.sh bash -c ls", "set -a; BASH_ENV=x.sh; echo 'git push' > x.sh; bash -c ls", "echo 'git push' > x.sh; env BASH_ENV=x.sh bash -c ls",
 		"script -c bash <<< 'git push'", "git bisect run bash <<< 'git push'", "git rebase -x bash main <<< 'git push'", "flock x -c 'sh -x' <<< 'git push'", "npm exec -c bash <<< 'git push'", "git submodule foreach bash <<< 'git push'", "ssh host dash <<< 'git push'",
 	} {
 		if d := decide(script); d.Action != policy.Deny {

@@ -170,6 +170,10 @@ func (w *walker) pipe(c *syntax.BinaryCmd, s *state) {
 }
 
 func (w *walker) ifClause(c *syntax.IfClause, s *state) {
+	if len(c.Cond) == 0 { // else
+		w.stmts(c.Then, s)
+		return
+	}
 	w.stmts(c.Cond, s)
 	other := w.fork(s)
 	w.stmts(c.Then, s)

@@ -263,6 +263,7 @@ func (w *walker) noteWrite(e policy.Effect, s *state) {
 func (w *walker) variableRuns(name string, v value, s *state) {
 	dangerous := policy.IsDangerousEnv(name)
 	if dangerous {
+		w.loads = true
 		s.disk.runs() // other programs may remove directories
 	}
 	function := strings.HasPrefix(name, "BASH_FUNC_")

@@ -28,6 +28,7 @@ func (w *walker) program(args []word, s *state, source string) {
 	}
 	w.unnamedFiles(&c, s, source)
 	if c.Name != "" && w.followStarted(args, &c, s, source) {
+		w.runsSaved(&programs.Command{Covers: programs.CoversRead}, s, source)
 		// A rule may still match the program itself.
 		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Possible: true, Follow: true, Source: source})
 		if len(c.Sub) == 0 && !slices.ContainsFunc(c.Runs, func(r programs.Run) bool { return r.Language != "" }) {
@@ -46,7 +47,7 @@ func (w *walker) program(args []word, s *state, source string) {
 	if !follow {
 		w.startShells(args, c.Runs, s, source)
 	}
-	w.addOutput(args, c.Covers == programs.CoversNone, s)
+	w.addOutput(args, c.Covers != programs.CoversRead, s)
 	w.inputByDetour(args, s, source)
 	w.files(&c, args, s, source)
 }
@@ -67,7 +68,7 @@ func (w *walker) fed(c *programs.Command, argv []policy.Word, s *state, source s
 
 // runsSaved applies ask and deny rules to what the script wrote to files: a program that no preset covers may run them.
 func (w *walker) runsSaved(c *programs.Command, s *state, source string) {
-	may := c.Covers == programs.CoversNone && c.Name != "git" || !s.get("PATH").known()
+	may := c.Covers == programs.CoversNone && c.Name != "git" || w.loads
 	if may && s.disk.code && w.saved != "" {
 		w.add(policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: "<"}, {Text: w.saved}}, Possible: true, Code: true, Source: source})
 		w.saved = "" // once is enough

@@ -35,12 +35,14 @@ func (w *walker) redirect(r *syntax.Redirect, s *state) {
 	if listed("> >> >| &> &>>", r.Op.String()) {
 		w.printsTo(wd, r.N, s)
 	}
-	w.target(r.Op, wd, s, w.text(r))
+	for _, one := range wd.alternatives() {
+		w.target(r.Op, one, s, w.text(r))
+	}
 }
 
 // printsTo notes what a script writes to a file by descriptor n, which is standard output if nil.
 func (w *walker) printsTo(wd word, n *syntax.Lit, s *state) {
-	none := wd.is("/dev/null")
+	none := wd.is("/dev/null") || wd.is(procSubst)
 	if n == nil || n.Value == "1" {
 		unsure := !wd.known() && strings.HasPrefix("/dev/", wd.text[:min(len("/dev/"), len(wd.text))])
 		s.shown = unsure || !none && strings.Contains(wd.text, "/dev/")

@@ -148,6 +148,7 @@ type walker struct {
 	kept       strings.Builder    // known texts that the script keeps in variables and files
 	saved      string             // those that may be in files
 	saves      bool               // any output may go to a file
+	loads      bool               // any program may run a file, by a variable such as PATH and BASH_ENV
 	exports    bool               // what is set and defined is exported
 	globstar   bool               // ** matches directories
 	printed    []programs.Operand // trees whose names the left side of a pipe prints

@@ -72,3 +72,14 @@ func (v variable) or(o variable) variable {
 }
 
 func (v variable) orUnset() variable { return v.or(variable{unset: true}) }
+
+// alternatives returns the words that the word may be.
+func (wd word) alternatives() (list []word) {
+	if wd.either == "" {
+		return []word{wd}
+	}
+	for text := range strings.SplitSeq(wd.either[1:], "\x00") {
+		list = append(list, plainWord(text))
+	}
+	return list
+}
