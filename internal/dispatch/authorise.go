@@ -159,6 +159,7 @@ func replaced(said *message.Decision, answer approval.Verdict, path string) (*me
 func (d *Dispatcher) wait(ctx context.Context, q question, r approval.Request[message.ApprovalRequest]) (answer approval.Verdict, now policy.Decision, err error) {
 	waiting, settle := context.WithCancelCause(ctx)
 	var judging sync.WaitGroup
+	// Ends when the question is answered or settled.
 	judging.Go(func() { now = d.judgeAgain(waiting, q, settle) })
 	r.ID, r.Answered = q.id, d.takeAnswer(q)
 	answer, err = d.opt.Approvals.Ask(waiting, r)
