@@ -17,6 +17,9 @@ import (
 	"testing"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/toold/toold/client"
+	"github.com/toold/toold/message"
 )
 
 // silent dials a client that reads nothing, and for which the kernel keeps little.
@@ -208,5 +211,41 @@ func TestCodexGetsNoListWithoutBound(t *testing.T) {
 		if n := len(walk.Entries); !walk.Truncated || n == 0 || n == 14_000 {
 			t.Errorf("the walk found %d names, truncated: %t", n, walk.Truncated)
 		}
+	}
+}
+
+// A connection that another one of its session has replaced still ends, and so does the daemon: a request of it that
+// waits for a person is not forgotten with the other connection.
+func TestAReplacedConnectionOfCodexEndsWithItsRequests(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	if err := r.daemon.stop(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.site.add(map[string]any{"limits": map[string]any{"linger": "1h"}}); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if r.daemon, err = startDaemon(t.Context(), r.program, r.site); err != nil {
+		t.Fatal(err)
+	}
+	approver, err := client.Dial(t.Context(), client.Options{URL: r.daemon.ws, Token: r.daemon.tokens["approver"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer approver.Close()
+	asked := make(chan message.ApprovalRequest, 9)
+	go func() {
+		_ = approver.Approvals(t.Context(), client.ApprovalEvents{Requested: func(q message.ApprovalRequest) { asked <- q }})
+	}()
+	for i := range 8 { // either connection may leave first
+		first, session := r.connect(t, "")
+		first.ask("process/start", r.start(fmt.Sprint(i), "mkdir made", nil))
+		<-asked
+		second, _ := r.connect(t, session)
+		second.ws.Close()
+	}
+	if err := r.daemon.stop(syscall.SIGTERM); err != nil {
+		t.Error(err)
 	}
 }

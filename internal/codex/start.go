@@ -72,6 +72,7 @@ func (c *Connection) submit(params json.RawMessage) (*process, *rpcError) {
 	p.watcher = c.srv.opt.Dispatch.Submit(sub)
 	p.call.Store(p.watcher.Call())
 	p.mu.Unlock()
+	p.call.Load().View(p.wake) // pump must see the end even if another connection of the session has come and gone
 	// Ends when the call has ended or the session is dropped; Server.Close waits.
 	c.srv.pumps.Go(p.pump)
 	return p, nil
