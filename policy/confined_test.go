@@ -65,6 +65,18 @@ func TestConfinedDefaultsHoldOnlyInASandboxThatBoundsTheCall(t *testing.T) {
 	}
 }
 
+// Only built-in denials are excused in a sandbox: what a person denies stays denied, also where it is only suspected.
+func TestAPersonsDenialHoldsForASuspectedWriteInASandbox(t *testing.T) {
+	t.Parallel()
+	d := asking()
+	d.Confined = Allow
+	p := compile(t, File{Name: "p.yaml", Defaults: d, Paths: []Rule{{ID: "tools", Action: Deny, Ops: []Kind{Write}, Paths: []string{"/opt/tools/**"}}}})
+	e := Effect{Kind: Write, Path: "/opt/tools/x", Canonical: "/opt/tools/x", Possible: true}
+	if got := p.Within(bounded).Decide([]Effect{e}); got.Action != Deny || got.Rule != "tools" {
+		t.Errorf("%v by %s, want %v by tools", got.Action, got.Rule, Deny)
+	}
+}
+
 // What a file says of programs is what they get, unless it says something else of confined ones.
 func TestAPolicyWithoutConfinedDefaultsMeansTheSameInEverySandbox(t *testing.T) {
 	t.Parallel()
@@ -203,6 +215,20 @@ func TestANetworkByNameBoundsWhatRunsAndNotTheLoopback(t *testing.T) {
 	for _, host := range []string{"localhost", "127.0.0.1", "::1", "example.org"} {
 		if got := p.Decide([]Effect{{Kind: Net, Host: host}}); got.Action != Ask {
 			t.Errorf("%s: %v by %s", host, got.Action, got.Rule)
+		}
+	}
+}
+
+func TestLeavingTheMachineIsSeen(t *testing.T) {
+	t.Parallel()
+	for e, want := range map[*Effect]bool{{Kind: Net, Host: "example.org"}: true, {Kind: Write, Path: "/w/a"}: false} {
+		if e.Leaves() != want {
+			t.Errorf("%+v: %v, want %v", e, !want, want)
+		}
+	}
+	for command, want := range map[string]bool{"git push origin": true, "git status": false} {
+		if run(command).Leaves() != want {
+			t.Errorf("%s: %v, want %v", command, !want, want)
 		}
 	}
 }

@@ -219,3 +219,15 @@ func randomLayers(r *rand.Rand) layers {
 	}
 	return l
 }
+
+// A proposed rule has each word of the command that is known, since it allows all with those words.
+func TestAProposedRuleKeepsTheWordsThatAreKnown(t *testing.T) {
+	t.Parallel()
+	p := compile(t, File{Name: "p.yaml", Defaults: asking()})
+	for command, want := range map[string]string{"tool … a a": "tool ** a a", "tool … … a": "tool ** a"} {
+		found := p.Obstacles([]Effect{run(command)})
+		if len(found) != 1 || !slices.Equal(found[0].Change.Rule.Run, []string{want}) {
+			t.Errorf("%s: %+v, want %s", command, found, want)
+		}
+	}
+}
