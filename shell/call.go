@@ -106,6 +106,23 @@ func (w *walker) temporary(list []*syntax.Assign, program word, s *state) (saved
 	return saved
 }
 
+// maxChoices limits how often one command is followed with the texts that its words may be.
+const maxChoices = 16
+
+// chosen returns the index of a word that is one of a few texts, or -1 if there is none, or they are too many.
+func (w *walker) chosen(args []word) int {
+	first, all := -1, 1
+	for i := range slices.Backward(args) {
+		if n := strings.Count(args[i].either, "\x00"); n > 0 {
+			first, all = i, min(all*n, maxChoices+1)
+		}
+	}
+	if all > maxChoices || w.posix || w.steps <= 0 {
+		return -1
+	}
+	return first
+}
+
 // eachChoice runs a command once with each text that the i-th of its words may be.
 func (w *walker) eachChoice(args []word, i int, s *state, source string) {
 	out := &state{dead: true}
@@ -127,7 +144,7 @@ func (w *walker) eachChoice(args []word, i int, s *state, source string) {
 }
 
 func (w *walker) run(args []word, s *state, source string) {
-	if i := slices.IndexFunc(args, func(a word) bool { return a.either != "" }); i >= 0 && !w.posix {
+	if i := w.chosen(args); i >= 0 {
 		w.eachChoice(args, i, s, source)
 		return
 	}

@@ -15,6 +15,7 @@ func hostileScripts(t testing.TB) map[string]string {
 		name, parts, _ := strings.Cut(c.text, ": ")
 		out[name] = shape(t, parts)
 	}
+	choice := "if [ -f a ]; then x=a; elif [ -f b ]; then x=b; elif [ -f c ]; then x=c; else x=d; fi; "
 	deep, braces := strings.Repeat("a/", 500), strings.Repeat("{a,b}", 8)
 	for name, text := range map[string]string{
 		"shell args":           "bash -c 'a $1 $2 $3 $@' " + strings.TrimSuffix(strings.Repeat("a ", 30000), " "),
@@ -30,6 +31,10 @@ func hostileScripts(t testing.TB) map[string]string {
 		"git, deep and wide":   fill("cd "+deep+";", "cd %d; git status; cd ..;", ""),
 		"globs of braces":      fill("rg ", "-g '"+braces+"' ", "x"),
 		"long glob of braces":  "rg -g '" + braces + strings.Repeat("x", 60000) + "' x",
+		"choices":              choice + "a" + strings.Repeat(" $x", 20000),
+		"choices, many":        fill(choice, "a $x $x%d $x $x; ", ""),
+		"choices of programs":  fill(choice, "$x $x $x > $x; ", ""),
+		"choices in functions": choice + "f() { a $1 $2 $3; a $3 $2 $1; }; g() { f $1 $2 $x; f $x $1 $2; }; " + strings.Repeat("g $x $x; ", 5000),
 		"glob of braces, many": fill("rg -g '"+braces+"' x ", "d%d ", ""),
 	} {
 		out[name] = text
