@@ -7,7 +7,10 @@ import (
 	"github.com/toold/toold/shell/texts"
 )
 
-const madeName = "tmp.XXXXXXXXXX" // as mktemp makes one
+const (
+	freshDir = "/tmp/"          // where mktemp makes files
+	madeName = "tmp.XXXXXXXXXX" // as mktemp makes one
+)
 
 // builder joins the parts of one word into fields.
 type builder struct {
@@ -30,7 +33,7 @@ func (b *builder) literal(text string, quoted bool) {
 	if text == "" {
 		return
 	}
-	b.unclear = b.unclear || text[0] == '/' && strings.HasSuffix(b.sample.String(), madeName) // what mktemp prints may be empty
+	b.unclear = b.unclear || strings.HasPrefix(strings.TrimLeft(text, `'"`), "/") && strings.HasSuffix(b.sample.String(), madeName) // what mktemp prints may be empty
 	b.sample.WriteString(text)
 	if b.cur.number, b.cur.orEmpty, b.cur.fresh, b.cur.either = false, false, false, ""; b.cur.dynamic {
 		special := strings.ContainsAny(text, "*?[") || b.bracket && strings.Contains(text, "]")

@@ -337,7 +337,7 @@ func (w *walker) forWords(l *syntax.WordIter, body func(*state), s *state) {
 	}
 	this := &loop{calls: len(w.calls)}
 	for _, item := range items {
-		v := item.value
+		v := item.anyOf()
 		set := func(s *state) { w.setVar(l.Name.Value, v, s, false) }
 		if item.many || item.glob {
 			w.turns(s, this, nil, func(s *state) { set(s); body(s) }, nil)

@@ -76,6 +76,7 @@ func (w *walker) declareArg(d *declaration, as *syntax.Assign, s *state, source 
 			}
 			w.enterScope(&d, name, s)
 			w.mark(&declaration{integer: d.integer, hash: d.hash}, name, s)
+			w.declaredIndex(as, s)
 			w.assign(as, s, d.export)
 			w.mark(&d, name, s)
 		}
@@ -87,6 +88,17 @@ func (w *walker) declareArg(d *declaration, as *syntax.Assign, s *state, source 
 		}
 		d.named = true
 		w.declareValue(d, name, v, s, source)
+	}
+}
+
+// declaredIndex follows an index of an associative array that declare expands a second time.
+func (w *walker) declaredIndex(as *syntax.Assign, s *state) {
+	if as.Index == nil || !s.get(as.Name.Value).hash {
+		return
+	}
+	key, _ := as.Index.(*syntax.Word)
+	if _, plain := plainText(key); !plain {
+		w.evaluates("an array's index is evaluated", w.text(as))
 	}
 }
 

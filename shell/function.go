@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -103,13 +104,33 @@ func plainStatus(args []word) bool {
 	return number && len(args) == 1 && !args[0].many
 }
 
-// sampled names in the first of the words what mktemp makes.
-func sampled(args []word) []word {
-	if len(args) == 0 || args[0].sample == "" || args[0].several() {
-		return args
+// samples returns the texts that a word may be, with a name for each that mktemp makes or nothing, if mktemp fails. It
+// returns nil if they are not known, or too many.
+func (wd word) samples() (list []string) {
+	parts := strings.Split(removals.ReplaceAllString(wd.sample, "${1}true${2}"), freshDir+madeName)
+	switch {
+	case wd.known():
+		return []string{wd.text}
+	case wd.sample == "" || wd.several() || len(parts) > maxMade+1:
+		return nil
 	}
-	return append([]word{plainWord(args[0].sample)}, args[1:]...)
+	list = slices.Clone(parts[:1])
+	for _, part := range parts[1:] {
+		var next []string
+		for _, text := range list {
+			next = append(next, text+freshDir+madeName+part, text+part)
+		}
+		list = next
+	}
+	return append(list, wd.sample)
 }
+
+const maxMade = 3
+
+// removals matches the removal of what mktemp makes, which is nothing if that has no name.
+var removals = regexp.MustCompile(`(^|[;&|] ?)rm(?: -[rRfv]+| --)*(?: (?:` + fresh + `|"` + fresh + `"|'` + fresh + `'))+ *(?:$|([;&|]))`)
+
+const fresh = freshDir + `tmp\.X{10}`
 
 // trap follows a trap, which may run at any later point of the script.
 func (w *walker) trap(args []word, s *state, source string) {
@@ -118,24 +139,26 @@ func (w *walker) trap(args []word, s *state, source string) {
 	} else if len(args) > 0 && args[0].known() && strings.HasPrefix(args[0].text, "-") {
 		return
 	}
-	args = sampled(args)
 	several := slices.ContainsFunc(args, word.several)
 	if len(args) < 2 && !several {
 		return
 	}
-	if several || !args[0].known() {
+	samples := args[0].samples()
+	if several || len(samples) == 0 {
 		w.unknownCommand("`trap` runs a text known only when it runs", source)
 		return
 	}
 	w.changes++
-	s.traps = append(slices.Clip(s.traps), args[0].text)
+	s.traps = append(slices.Clip(s.traps), samples...)
 	w.touched.armed = true
 	if !slices.ContainsFunc(args[1:], func(signal word) bool { return !signal.known() || !listed("EXIT 0", signal.text) }) {
 		return
 	}
 	// A signal must not change the state of what follows.
 	changes := w.changes
-	w.runTrap(args[0].text, s)
+	for _, text := range samples {
+		w.runTrap(text, s)
+	}
 	if w.changes != changes {
 		w.opaque("a trap changes what comes after it", source)
 	}

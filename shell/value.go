@@ -83,3 +83,23 @@ func (wd word) alternatives() (list []word) {
 	}
 	return list
 }
+
+// anyOf returns what one of several words may be.
+func (wd word) anyOf() value {
+	if wd.either == "" || !wd.many {
+		return wd.value
+	}
+	b := &builder{}
+	for _, choice := range wd.alternatives() {
+		b.split(choice.text)
+		b.cut()
+	}
+	if len(b.fields) == 0 {
+		return unknown()
+	}
+	v := b.fields[0].value
+	for _, f := range b.fields[1:] {
+		v = v.or(f.value)
+	}
+	return v
+}

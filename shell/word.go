@@ -281,13 +281,13 @@ func (w *walker) knownOutput(p *syntax.CmdSubst, s *state) (v value, numbers boo
 	w.keep(out.Program)
 	_, other := s.funcs.Get(out.Program)
 	switch {
-	case redefined || other:
+	case redefined || other || w.renames:
 	case text == "pwd":
 		return w.parameter("PWD", s), false
 	case out.Count && path.known():
 		return value{dynamic: true, number: true, orEmpty: !listed("nproc getconf", name)}, false
 	case inTmp && out.Temporary:
-		return value{text: "/tmp/", dynamic: true, fresh: true}, false
+		return value{text: freshDir, dynamic: true, fresh: true}, false
 	case out.Program != "" && path.known():
 		return w.lookup(out.Program, path.text), false
 	}

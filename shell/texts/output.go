@@ -12,7 +12,7 @@ var lookups = regexp.MustCompile(`^(?:(?:which|type -P) ([\w.+-]+)|command -v ((
 
 // counts matches commands that print a number or nothing.
 var counts = regexp.MustCompile(`^(?:wc -[clmw](?: ?< ?"?[\w./$-]+"?)?|nproc|getconf _NPROCESSORS_ONLN|date \+%s|id -[gu]|` +
-	`stat (?:-c ?|--format=)'?%[sYXZ]'? "?[\w./$-]+"?|git rev-list --count [\w./^~@-]+|pgrep -c[fx]? [\w.-]+|grep -[Fivwx]*c[EFivwx]* ` + grepPattern + `(?: ?<? ?[\w./]+)?)(?: 2> ?/dev/null)?$`)
+	`stat (?:-c ?|--format=)'?%[sYXZ]'? (?:[\w./-]+|"[\w./$-]+")|git rev-list --count [\w./^~@-]+|pgrep -c[fx]? [\w.-]+|grep -[Fivwx]*c[EFivwx]* ` + grepPattern + `(?: ?<? ?[\w./]+)?)(?: 2> ?/dev/null)?$`)
 
 const grepPattern = `(?:[\w.:/^]+|'[^'-][^']*'|"[^"$\\` + "`" + `-][^"$\\` + "`" + `]*")`
 
