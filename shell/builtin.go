@@ -106,7 +106,7 @@ func (w *walker) stateful(name string, rest []word, s *state, source string) boo
 		w.set(rest, s, source)
 	case "shopt":
 		s.noglobs = true
-		w.globstar = w.globstar || slices.ContainsFunc(rest, func(a word) bool { return a.is("globstar") })
+		s.globstar = s.globstar || slices.ContainsFunc(rest, func(a word) bool { return a.is("globstar") })
 		if slices.ContainsFunc(rest, func(a word) bool {
 			return !a.known() || !listed("-s -u -q -p nullglob inherit_errexit globstar", a.text)
 		}) {

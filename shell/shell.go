@@ -150,7 +150,6 @@ type walker struct {
 	saves      bool               // any output may go to a file
 	loads      bool               // any program may run a file, by a variable such as PATH and BASH_ENV
 	exports    bool               // what is set and defined is exported
-	globstar   bool               // ** matches directories
 	printed    []programs.Operand // trees whose names the left side of a pipe prints
 
 	// Caches of file system lookups and of scanned texts.

@@ -21,6 +21,7 @@ type state struct {
 	left       []string           // possible values of OLDPWD; nil = unknown
 	split      bool               // IFS may have changed
 	noglobs    bool               // nullglob may be set
+	globstar   bool               // ** may match directories
 	closed     bool               // a descriptor may have been closed
 	strange    bool               // variables that are not known may be set
 	jobless    bool               // $! may be empty
@@ -82,7 +83,7 @@ func (w *walker) join(s, o *state) (changed bool) {
 		s.input = ""
 	}
 	for _, c := range []bool{
-		s.input != input, joinDirs(&s.dirs, o.dirs), joinDirs(&s.left, o.left), joinFlag(&s.split, o.split), joinFlag(&s.noglobs, o.noglobs),
+		s.input != input, joinDirs(&s.dirs, o.dirs), joinDirs(&s.left, o.left), joinFlag(&s.split, o.split), joinFlag(&s.noglobs, o.noglobs), joinFlag(&s.globstar, o.globstar),
 		joinFlag(&s.closed, o.closed), joinFlag(&s.strange, o.strange), joinFlag(&s.shown, o.shown), joinFlag(&s.jobless, o.jobless), joinList(&s.pipedNames, o.pipedNames), joinList(&s.traps, o.traps), s.disk.join(o.disk),
 	} {
 		changed = changed || c

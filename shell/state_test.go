@@ -28,6 +28,7 @@ func others() map[string]func(s *state) {
 		"jobless":    func(s *state) { s.jobless = true },
 		"input":      func(s *state) { s.input = "other" },
 		"pipedNames": func(s *state) { s.pipedNames = []programs.Operand{{Kind: programs.Write}} },
+		"globstar":   func(s *state) { s.globstar = true },
 		"traps":      func(s *state) { s.traps = []string{"other"} },
 		"shown":      func(s *state) { s.shown = true },
 		"disk":       func(s *state) { s.disk = &disk{}; s.disk.write("/other", true) },

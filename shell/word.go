@@ -169,8 +169,8 @@ func (w *walker) parts(parts []syntax.WordPart, s *state) []word {
 	for i := range b.fields {
 		f := &b.fields[i]
 		f.many = f.many || f.glob && s.noglobs
-		if deep := f.glob && strings.Contains(f.text, "**"); deep && w.globstar {
-			*f = word{value: value{text: f.prefix(), dynamic: true}, many: true}
+		if deep := f.glob && strings.Contains(f.text, "**"); deep && s.globstar {
+			b.fields = append(b.fields, word{value: value{text: f.prefix(), dynamic: true}, many: true}) // and what * matches
 		}
 	}
 	return b.fields
@@ -281,7 +281,7 @@ func (w *walker) knownOutput(p *syntax.CmdSubst, s *state) (v value, numbers boo
 	w.keep(out.Program)
 	_, other := s.funcs.Get(out.Program)
 	switch {
-	case redefined || other || w.renames:
+	case slices.Contains([]bool{redefined, other, w.renames}, true):
 	case text == "pwd":
 		return w.parameter("PWD", s), false
 	case out.Count && path.known():
