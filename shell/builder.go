@@ -99,7 +99,7 @@ func (b *builder) beginning(v value, one bool) {
 	unclear := b.unclear || !v.fresh
 	b.unknown(one)
 	if b.unclear = unclear; !unclear {
-		b.sample.WriteString(madeName)
+		b.sample.WriteString(strings.TrimPrefix(freshDir, v.text) + madeName)
 	}
 	b.cur.number, b.cur.orEmpty = v.number && begins, v.orEmpty && begins
 	if b.cur.fresh = v.fresh && all; all {
