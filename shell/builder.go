@@ -7,11 +7,6 @@ import (
 	"github.com/toold/toold/shell/texts"
 )
 
-const (
-	freshDir = "/tmp/"          // where mktemp makes files
-	madeName = "tmp.XXXXXXXXXX" // as mktemp makes one
-)
-
 // builder joins the parts of one word into fields.
 type builder struct {
 	fields  []word
@@ -33,7 +28,7 @@ func (b *builder) literal(text string, quoted bool) {
 	if text == "" {
 		return
 	}
-	b.unclear = b.unclear || strings.HasPrefix(strings.TrimLeft(text, `'"`), "/") && strings.HasSuffix(b.sample.String(), madeName) // what mktemp prints may be empty
+	b.unclear = b.unclear || strings.HasPrefix(strings.TrimLeft(text, `'"`), "/") && strings.HasSuffix(b.sample.String(), texts.MadeName) // what mktemp prints may be empty
 	b.sample.WriteString(text)
 	if b.cur.number, b.cur.orEmpty, b.cur.fresh, b.cur.either = false, false, false, ""; b.cur.dynamic {
 		special := strings.ContainsAny(text, "*?[") || b.bracket && strings.Contains(text, "]")
@@ -99,7 +94,7 @@ func (b *builder) beginning(v value, one bool) {
 	unclear := b.unclear || !v.fresh
 	b.unknown(one)
 	if b.unclear = unclear; !unclear {
-		b.sample.WriteString(strings.TrimPrefix(freshDir, v.text) + madeName)
+		b.sample.WriteString(strings.TrimPrefix(texts.FreshDir, v.text) + texts.MadeName)
 	}
 	b.cur.number, b.cur.orEmpty = v.number && begins, v.orEmpty && begins
 	if b.cur.fresh = v.fresh && all; all {

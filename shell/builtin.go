@@ -138,7 +138,7 @@ func countOf(args []word) int {
 	case len(args) == 0:
 		return 1
 	case len(args) == 1 && args[0].known() && texts.IsInteger(args[0].text):
-		return texts.Atoi(args[0].text)
+		return atoi(args[0].text)
 	}
 	return -1
 }

@@ -60,9 +60,9 @@ func (w *walker) rewritten(p *syntax.ParamExp, b *builder, s *state, quoted bool
 		w.changed(text, ok && known, b, s, quoted)
 		return
 	}
-	from, length := texts.Atoi(p.Slice.Offset.(*syntax.Word).Lit()), len(v.text)
+	from, length := atoi(p.Slice.Offset.(*syntax.Word).Lit()), len(v.text)
 	if word, ok := p.Slice.Length.(*syntax.Word); ok {
-		length = texts.Atoi(word.Lit())
+		length = atoi(word.Lit())
 	}
 	text, ok := texts.Cut(v.text, from, length)
 	w.changed(text, ok && v.known(), b, s, quoted)

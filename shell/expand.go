@@ -190,7 +190,7 @@ const (
 
 func (w *walker) operandOf(name string, s *state) (value, answer) {
 	if texts.IsNumber(name) {
-		n, count := texts.Atoi(name), s.params.count()
+		n, count := atoi(name), s.params.count()
 		switch {
 		case count < 0 || n == 0:
 			return unknown(), perhaps
@@ -368,7 +368,7 @@ func (w *walker) ownName(s *state) value {
 }
 
 func (w *walker) argument(name string, b *builder, s *state, quoted bool) {
-	n, count := texts.Atoi(name), s.params.count()
+	n, count := atoi(name), s.params.count()
 	if n == 0 {
 		b.value(w.ownName(s), quoted, s)
 		return

@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -104,34 +103,6 @@ func plainStatus(args []word) bool {
 	return number && len(args) == 1 && !args[0].many
 }
 
-// samples returns the texts that a word may be, with a name for each that mktemp makes or nothing, if mktemp fails. It
-// returns nil if they are not known, or too many.
-func (wd word) samples() (list []string) {
-	parts := strings.Split(removals.ReplaceAllString(wd.sample, "${1}true${2}"), freshDir+madeName)
-	switch {
-	case wd.known():
-		return []string{wd.text}
-	case wd.sample == "" || wd.several() || len(parts) > maxMade+1:
-		return nil
-	}
-	list = slices.Clone(parts[:1])
-	for _, part := range parts[1:] {
-		var next []string
-		for _, text := range list {
-			next = append(next, text+freshDir+madeName+part, text+part)
-		}
-		list = next
-	}
-	return append(list, wd.sample)
-}
-
-const maxMade = 3
-
-// removals matches the removal of what mktemp makes, which is nothing if that has no name.
-var removals = regexp.MustCompile(`(^|[;&|] ?)rm(?: -[rRfv]+| --)*(?: (?:` + fresh + `|"` + fresh + `"|'` + fresh + `'))+ *(?:$|([;&|]))`)
-
-const fresh = freshDir + `tmp\.X{10}`
-
 // trap follows a trap, which may run at any later point of the script.
 func (w *walker) trap(args []word, s *state, source string) {
 	if len(args) > 0 && args[0].is("--") {
@@ -143,7 +114,10 @@ func (w *walker) trap(args []word, s *state, source string) {
 	if len(args) < 2 && !several {
 		return
 	}
-	samples := args[0].samples()
+	samples := texts.Made(args[0].sample)
+	if args[0].known() {
+		samples = []string{args[0].text}
+	}
 	if several || len(samples) == 0 {
 		w.unknownCommand("`trap` runs a text known only when it runs", source)
 		return

@@ -1,6 +1,8 @@
 package shell
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/toold/toold/shell/texts"
@@ -73,6 +75,14 @@ func (v variable) or(o variable) variable {
 
 func (v variable) orUnset() variable { return v.or(variable{unset: true}) }
 
+// atoi returns the value of a number, or a large one.
+func atoi(s string) int {
+	if n, err := strconv.Atoi(s); err == nil {
+		return n
+	}
+	return 1 << 30
+}
+
 // alternatives returns the words that the word may be.
 func (wd word) alternatives() (list []word) {
 	if wd.either == "" {
@@ -102,4 +112,41 @@ func (wd word) anyOf() value {
 		v = v.or(f.value)
 	}
 	return v
+}
+
+// maxChoices limits how often one command is followed with the texts that its words may be.
+const maxChoices = 16
+
+// chosen returns the index of a word that is one of a few texts, or -1 if there is none, or they are too many.
+func (w *walker) chosen(args []word) int {
+	first, all := -1, 1
+	for i := range slices.Backward(args) {
+		if n := strings.Count(args[i].either, "\x00"); n > 0 {
+			first, all = i, min(all*n, maxChoices+1)
+		}
+	}
+	if all > maxChoices || w.posix || w.steps <= 0 {
+		return -1
+	}
+	return first
+}
+
+// eachChoice runs a command once with each text that the i-th of its words may be.
+func (w *walker) eachChoice(args []word, i int, s *state, source string) {
+	out := &state{dead: true}
+	for _, choice := range args[i].alternatives() {
+		words := []word{choice}
+		if args[i].many {
+			b := &builder{}
+			b.split(choice.text)
+			b.cut()
+			words = b.fields
+		}
+		branch := w.fork(s)
+		if words = slices.Concat(args[:i], words, args[i+1:]); len(words) > 0 {
+			w.run(words, branch, source)
+		}
+		w.join(out, branch)
+	}
+	*s = *out
 }

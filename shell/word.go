@@ -287,7 +287,7 @@ func (w *walker) knownOutput(p *syntax.CmdSubst, s *state) (v value, numbers boo
 	case out.Count && path.known():
 		return value{dynamic: true, number: true, orEmpty: !listed("nproc getconf", name)}, false
 	case inTmp && out.Temporary:
-		return value{text: freshDir, dynamic: true, fresh: true}, false
+		return value{text: texts.FreshDir, dynamic: true, fresh: true}, false
 	case out.Program != "" && path.known():
 		return w.lookup(out.Program, path.text), false
 	}

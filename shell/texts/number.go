@@ -1,9 +1,6 @@
 package texts
 
-import (
-	"strconv"
-	"strings"
-)
+import "strings"
 
 // IsInteger reports whether bash reads s as this decimal number: a leading zero means octal.
 func IsInteger(s string) bool {
@@ -13,12 +10,3 @@ func IsInteger(s string) bool {
 
 // IsNumber reports whether s has digits alone.
 func IsNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
-
-// Atoi returns the value of a number, or a large one.
-func Atoi(s string) int {
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		return 1 << 30
-	}
-	return n
-}
