@@ -28,6 +28,7 @@ func (ss *session) runCodex() {
 		ss.safely("", func() { c.Accept(frame) })
 		return true
 	}
+	ss.out = newOutbox(func() {}) // it is not written, and must not wake Run, which would take it for the end
 	ss.bye = func(code int, text string) {
 		ss.sendClose(code, text, lingerFor)
 		ss.endWriting()
