@@ -114,18 +114,18 @@ func (wd word) anyOf() value {
 	return v
 }
 
-// maxChoices limits how often one command is followed with the texts that its words may be.
-const maxChoices = 16
+// maxCombinations limits how often one command is followed with the texts that its words may be.
+const maxCombinations = 16
 
 // chosen returns the index of a word that is one of a few texts, or -1 if there is none, or they are too many.
 func (w *walker) chosen(args []word) int {
 	first, all := -1, 1
 	for i := range slices.Backward(args) {
 		if n := strings.Count(args[i].either, "\x00"); n > 0 {
-			first, all = i, min(all*n, maxChoices+1)
+			first, all = i, min(all*n, maxCombinations+1)
 		}
 	}
-	if all > maxChoices || w.posix || w.steps <= 0 {
+	if all > maxCombinations || w.posix || w.steps <= 0 {
 		return -1
 	}
 	return first

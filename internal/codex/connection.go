@@ -35,7 +35,8 @@ type Connection struct {
 }
 
 // Connect returns a Connection for the client with this token name. Only Run calls write, which sends a text frame. keep
-// is told how many bytes of unanswered requests the connection keeps. If it returns false, there may not be so many.
+// receives the number of bytes of unanswered requests that the connection is to keep, and returns false if that is too
+// many.
 func (s *Server) Connect(client string, write func(frame []byte) error, keep func(bytes int64) bool) *Connection {
 	return &Connection{
 		srv: s, client: client, write: write, keep: keep, shared: s.contentsOf(client), closed: make(chan struct{}), handles: make(map[string]file),
