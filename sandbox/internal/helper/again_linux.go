@@ -5,7 +5,6 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-	"kernel.org/pub/linux/libs/security/libcap/psx"
 )
 
 // A helper may run several calls in sequence (Spec.Again), which saves starting a program and creating a network.
@@ -65,24 +64,20 @@ func (t *traces) isClean() bool {
 	return true
 }
 
-// keepCapabilities keeps, in every thread, the capabilities to create and remove views. Threads that start calls drop
-// these too. psx may need the namespace's /proc to reach every thread.
+// keepCapabilities keeps, in every thread, the capabilities to create and remove views, and none for programs. psx may
+// need the namespace's /proc to reach every thread.
 func keepCapabilities() error {
 	if err := unix.Mount("proc", "/proc", "proc", flagsPlain|unix.MS_NOEXEC, ""); err != nil {
 		return stage("mount /proc", err)
 	}
+	if err := dropForGood(); err != nil {
+		return err
+	}
 	keep := uint32(1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_SYS_CHROOT | 1<<unix.CAP_SETPCAP)
-	if err := setCapabilities(psx.Syscall3, keep); err != nil {
+	if err := setCapabilities(keep); err != nil {
 		return err
 	}
 	return unix.Unmount("/proc", unix.MNT_DETACH)
-}
-
-// restrictLater has the later calls inherit the second filter, if it can.
-func (h *supervisor) restrictLater() {
-	if h.site.last == 0 && restrictAll(h.last) == nil && h.isUntouched() {
-		h.site.last = h.last
-	}
 }
 
 // rest removes what the call created, and reports that the helper is idle. If something of the call may remain, the
@@ -95,9 +90,6 @@ func (h *supervisor) rest() {
 	h.site.calls++
 	able := h.site.base != nil && h.site.calls < mostCalls && !h.joined
 	clean := able && h.leaveTerminal() == nil && h.isUntouched()
-	if clean {
-		h.restrictLater()
-	}
 	if !clean || !h.site.traces.isClean() || h.site.base.leave() != nil {
 		syscall.Exit(0)
 	}

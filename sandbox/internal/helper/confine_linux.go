@@ -2,7 +2,6 @@ package helper
 
 import (
 	"errors"
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -29,10 +28,10 @@ func stage(name string, err error) error {
 // StageChdir is the stage that fails because of the caller: its directory.
 const StageChdir = "chdir"
 
-// confine moves the process into its view, and puts the calling thread, which forks the shell, under Landlock and the
-// filter. The other threads continue without capabilities, or with those of keepCapabilities. It returns the version
-// of Landlock, and the broker if there is one.
-func (t *site) confine(s *Spec, handed []int) (abi int, b *broker, err error) {
+// confine moves the process into its view, and prepares what restricts the shell. The threads of the helper continue
+// without capabilities, or with those of keepCapabilities.
+func (t *site) confine(s *Spec, handed []int) (*restrictions, error) {
+	var err error
 	switch {
 	case s.External:
 		err = checkExternal(s)
@@ -40,35 +39,20 @@ func (t *site) confine(s *Spec, handed []int) (abi int, b *broker, err error) {
 		err = t.enter(s, handed)
 	}
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	if err := limit(s); err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	if err := dropCapabilities(s); err != nil {
-		return 0, nil, stage("drop capabilities", err)
+		return nil, stage("drop capabilities", err)
 	}
 	// In the view, where hidden and private directories are not the host's, and without the capability to bypass
 	// permissions.
 	if err := s.enter(); err != nil {
-		return 0, nil, stage(StageChdir, err)
+		return nil, stage(StageChdir, err)
 	}
-	if s.Landlock {
-		if abi, err = restrictFiles(s); err != nil {
-			return 0, nil, stage("landlock", err)
-		}
-	}
-	if s.Seccomp {
-		if b, err = t.restrictCalls(s); err != nil {
-			return 0, nil, stage("seccomp", err)
-		}
-	}
-	if s.Listed {
-		if err := restrictSockets(s.Offline); err != nil {
-			return 0, nil, stage("seccomp", err)
-		}
-	}
-	return abi, b, nil
+	return t.restrict(s)
 }
 
 // limit sets the limits of the helper and the shell, apart from those of boundNumbers and limitNumbers.
@@ -99,26 +83,18 @@ func limit(s *Spec) error {
 // secureBits disables and locks the privileges of uid 0 (capabilities(7), "The securebits flags").
 const secureBits = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<5 | 1<<6 | 1<<7
 
-// dropCapabilities drops all capabilities of every thread, or with Again of the calling thread, and keeps the calling
-// thread, which forks, from regaining them.
+// dropCapabilities drops all capabilities of every thread, unless later calls need them: then only the shell has none.
 func dropCapabilities(s *Spec) error {
-	of := psx.Syscall3 // includes threads created by C in cgo binaries
-	switch {
-	case s.Namespaces && !s.External:
+	confined := s.Namespaces || s.Listed
+	if s.Again || !confined {
+		return nil
+	}
+	if !s.External && s.Namespaces {
 		if err := dropForGood(); err != nil {
 			return err
 		}
-		if s.Again {
-			of = unix.RawSyscall
-		}
-	case s.Listed || s.External: // an ordinary user, whose programs get none
-	default:
-		return nil
 	}
-	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return err
-	}
-	return setCapabilities(of, 0)
+	return setCapabilities(0)
 }
 
 // dropForGood keeps programs that the calling thread starts from having capabilities.
@@ -133,13 +109,20 @@ func dropForGood() error {
 	return unix.Prctl(unix.PR_SET_SECUREBITS, secureBits, 0, 0, 0)
 }
 
-// setCapabilities sets the permitted and effective capabilities, which must all be below 32.
-func setCapabilities(syscall3 func(number, a, b, c uintptr) (uintptr, uintptr, syscall.Errno), these uint32) error {
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	data := [2]unix.CapUserData{{Effective: these, Permitted: these}}
-	_, _, e := syscall3(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&data[0])), 0)
-	if e != 0 {
+// setCapabilities sets the permitted and effective capabilities of every thread, including those created by C in cgo
+// binaries. They must all be below 32.
+func setCapabilities(these uint32) error {
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return err
+	}
+	header, data := capabilities(these)
+	if _, _, e := psx.Syscall3(unix.SYS_CAPSET, uintptr(unsafe.Pointer(header)), uintptr(unsafe.Pointer(data)), 0); e != 0 {
 		return e
 	}
 	return nil
+}
+
+// capabilities returns the arguments of capset(2).
+func capabilities(these uint32) (*unix.CapUserHeader, *[2]unix.CapUserData) {
+	return &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &[2]unix.CapUserData{{Effective: these, Permitted: these}}
 }

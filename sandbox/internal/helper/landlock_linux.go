@@ -30,21 +30,21 @@ func handledRights(abi int) uint64 {
 	}
 }
 
-// restrictFiles puts the calling thread and its children into a Landlock domain, as a second line of defence behind
-// the mount view. It returns the version of Landlock.
+// fileRules returns the rules of the Landlock domain of a call, a second line of defence behind the mount view, and the
+// version of Landlock. The caller must close the descriptor.
 //
 // It does not restrict the resolution of Unix socket paths (version 9), as the seccomp filter does not. The scopes of
 // version 6 restrict abstract sockets and signals.
-func restrictFiles(s *Spec) (abi int, err error) {
+func fileRules(s *Spec) (fd, abi int, err error) {
 	abi, err = landlock.LandlockGetABIVersion()
 	if err != nil {
-		return 0, fmt.Errorf("the kernel has no Landlock: %w", err)
+		return -1, 0, fmt.Errorf("the kernel has no Landlock: %w", err)
 	}
 	if abi < 1 {
-		return 0, errors.New("the kernel has no Landlock")
+		return -1, 0, errors.New("the kernel has no Landlock")
 	}
 	if s.Shared && abi < 6 {
-		return 0, fmt.Errorf("the kernel's Landlock (version %d) does not keep signals in, as it has to without a namespace of processes: version 6 is needed (Linux 6.12)", abi)
+		return -1, 0, fmt.Errorf("the kernel's Landlock (version %d) does not keep signals in, as it has to without a namespace of processes: version 6 is needed (Linux 6.12)", abi)
 	}
 	rules := ruleset{handled: handledRights(abi)}
 	attr := landlock.RulesetAttr{HandledAccessFS: rules.handled}
@@ -52,16 +52,13 @@ func restrictFiles(s *Spec) (abi int, err error) {
 		attr.Scoped = landlock.ScopeAbstractUnixSocket | landlock.ScopeSignal
 	}
 	if rules.fd, err = landlock.LandlockCreateRuleset(&attr, 0); err != nil {
-		return 0, fmt.Errorf("cannot create a ruleset: %w", err)
+		return -1, 0, fmt.Errorf("cannot create a ruleset: %w", err)
 	}
-	defer unix.Close(rules.fd)
 	if err := rules.fill(s); err != nil {
-		return 0, err
+		unix.Close(rules.fd)
+		return -1, 0, err
 	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return 0, err
-	}
-	return abi, landlock.LandlockRestrictSelf(rules.fd, 0)
+	return rules.fd, abi, nil
 }
 
 type ruleset struct {

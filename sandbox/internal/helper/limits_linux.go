@@ -34,11 +34,8 @@ const groupNumbers = 64
 // startThreads starts all threads that the helper needs: after its call has reached the limit of processes it could
 // not start any, and Go's runtime would abort. When it returns, the threads are idle, and no further one is started
 // (see restrictOthers).
-func startThreads(again bool) {
-	enough := 12 // more than it has goroutines, including the garbage collector's
-	if again {
-		enough += mostCalls
-	}
+func startThreads() {
+	const enough = 12 // more than it has goroutines, including the garbage collector's
 	var all, release, free sync.WaitGroup
 	all.Add(enough)
 	release.Add(1)
@@ -81,6 +78,8 @@ const leastFiles = 16
 // The limits also apply to the helper, which already has its threads (startThreads) and opens few files; its open
 // descriptors are below opened. The kernel does not count root's processes; see boundNumbers.
 func limitNumbers(s *Spec, opened int) error {
+	// Go has raised the soft limit of open files, and restores it when it executes another program, even if that fails.
+	_ = syscall.Exec("", nil, nil)
 	if s.OpenFiles > 0 {
 		if err := limitFiles(s.OpenFiles, uint64(opened)); err != nil {
 			return stage("limit open files", err)
@@ -94,8 +93,6 @@ func limitNumbers(s *Spec, opened int) error {
 
 // limitFiles limits the open files. It keeps a lower soft limit.
 func limitFiles(n, opened uint64) error {
-	// Go has raised the soft limit, and restores it when it executes another program, even if that fails, as here.
-	_ = syscall.Exec("", nil, nil)
 	if n < opened+leastFiles {
 		return fmt.Errorf("%d are too few: the sandbox itself needs %d", n, opened+leastFiles)
 	}

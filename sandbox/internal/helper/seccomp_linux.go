@@ -3,7 +3,6 @@
 package helper
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"unsafe"
@@ -239,31 +238,6 @@ func argument(n uint32) bpf.Instruction {
 	return bpf.LoadAbsolute{Off: offsetArgs + 8*n, Size: 4}
 }
 
-// restrictCalls installs the filter on the calling thread and its children, and starts the broker. If the kernel does
-// not support a broker (before Linux 5.19, or if an outer filter has a listener), the filter refuses local sockets.
-func (t *site) restrictCalls(s *Spec) (*broker, error) {
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return nil, err
-	}
-	if canBroker(s) {
-		if t.brokered == nil {
-			t.brokered = assemble(filter(true))
-		}
-		fd, err := t.brokered.install(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
-		if err == nil {
-			b := newBroker(s, fd)
-			// Ends with the call.
-			b.work.Go(b.serve)
-			return b, nil
-		}
-		if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EBUSY) {
-			return nil, err
-		}
-	}
-	_, err := assemble(filter(false)).install(0)
-	return nil, err
-}
-
 // program is a filter for the kernel.
 type program []unix.SockFilter
 
@@ -280,12 +254,7 @@ func assemble(filter []bpf.Instruction) program {
 	return p
 }
 
-// install installs the filter on the calling thread. With NEW_LISTENER it returns a descriptor.
-func (p program) install(flags uintptr) (int, error) {
-	prog := unix.SockFprog{Len: uint16(len(p)), Filter: unsafe.SliceData(p)}
-	fd, _, e := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog)))
-	if e != 0 {
-		return -1, e
-	}
-	return int(fd), nil
+// argument returns the argument of seccomp(2).
+func (p program) argument() *unix.SockFprog {
+	return &unix.SockFprog{Len: uint16(len(p)), Filter: unsafe.SliceData(p)}
 }

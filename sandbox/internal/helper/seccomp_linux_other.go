@@ -4,8 +4,14 @@ package helper
 
 import "golang.org/x/sys/unix"
 
-// restrictCalls returns an error: without a filter for this architecture, nothing runs confined.
-func (t *site) restrictCalls(*Spec) (*broker, error) { return nil, unix.ENOSYS }
+// restrictions are empty: without a filter for this architecture, nothing runs confined.
+type restrictions struct{ abi int }
+
+func (t *site) restrict(*Spec) (*restrictions, error) { return nil, unix.ENOSYS }
+
+func (*restrictions) close() {}
+
+func (h *supervisor) startConfined(*restrictions, []uintptr) error { return unix.ENOSYS }
 
 // broker is empty, since no filter notifies it.
 type broker struct{}

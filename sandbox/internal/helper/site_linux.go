@@ -8,23 +8,28 @@ import (
 
 // site is the state that the calls of a helper share.
 type site struct {
-	base     *base  // nil = it runs one call
-	bound    bool   // pids are limited instead of processes
-	threads  func() // waits for startThreads
-	calls    int
-	traces   *traces
-	brokered program // filter of the calls; nil before the first
-	count    uint32  // threadCount while the first call ran; each ends one
-	last     uint32  // last thread that restrictAll knew of; 0 = each call installs the second filter
+	base    *base  // nil = it runs one call
+	bound   bool   // pids are limited instead of processes
+	threads func() // waits for startThreads
+	calls   int
+	traces  *traces
+	asking  program // filter of calls with a broker; nil before the first
+	passed  [2]int  // a pair of sockets for its listener, not of one call, since the network is compared (openTraces)
+	count   uint32  // threadCount when the first call began
+
+	refusesListener bool // the kernel refuses asking
 }
 
-// mostCalls is how many calls a helper runs. Each ends one thread, and all threads are started before the first call
-// (see restrictOthers).
-const mostCalls = 24
+// mostCalls is how many calls a helper runs.
+const mostCalls = 256
 
 // settle sets up, once, what no call changes: the user, the limits of the namespaces, the network.
 func settle(s *Spec) (*site, error) {
-	t := &site{threads: func() {}}
+	passed, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, stage("seccomp", err)
+	}
+	t := &site{passed: passed, threads: func() {}}
 	// When memory runs out, the kernel should kill a call before the daemon. If the write fails, the machine's own
 	// order applies.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
@@ -41,23 +46,27 @@ func settle(s *Spec) (*site, error) {
 	boundUser(s)
 	isLimited := s.Processes > 0 && (s.Namespaces || s.Counted)
 	if s.Again || isLimited {
-		t.threads = aside(func() { startThreads(s.Again) })
+		t.threads = aside(startThreads)
 	}
-	if own && s.Loopback {
+	if own {
+		err = t.settleNamespaces(s)
+	}
+	return t, err
+}
+
+func (t *site) settleNamespaces(s *Spec) error {
+	if s.Loopback {
 		if err := s.openNetwork(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if !own {
-		return t, nil
-	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return nil, stage("make mounts private", err)
+		return stage("make mounts private", err)
 	}
 	if !s.Again {
-		return t, nil
+		return nil
 	}
-	return t, t.prepareAgain()
+	return t.prepareAgain()
 }
 
 func (t *site) prepareAgain() (err error) {

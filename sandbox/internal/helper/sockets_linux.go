@@ -8,7 +8,7 @@ import (
 )
 
 // Without namespaces, a call shares the machine's network and IPC. A third filter refuses both, besides the main one
-// and that of shared_linux.go.
+// and that of others_linux.go.
 
 // between lists the calls with which processes of a user communicate without files.
 func between() []uint32 {
@@ -35,10 +35,4 @@ func socketsFilter(offline bool) []bpf.Instruction {
 		p = append(p, when(unix.SYS_SOCKET, append(one(argument(0)), oneOf(unix.AF_INET, unix.AF_INET6)...)...)...)
 	}
 	return append(p, allow())
-}
-
-// restrictSockets installs the third filter on the calling thread and its children.
-func restrictSockets(offline bool) error {
-	_, err := assemble(socketsFilter(offline)).install(0)
-	return err
 }

@@ -38,8 +38,7 @@ func become(fd int, main func() int) {
 	syscall.Exit(main())
 }
 
-// run is the main function of a helper. It stays on the main thread, which alone is restricted and forks the shell;
-// but see onPassingThread.
+// run is the main function of a helper. It stays on the main thread, which forks the shell.
 func run() int {
 	runtime.LockOSThread()
 	hush(true)
@@ -89,18 +88,12 @@ func (h *supervisor) begin(handed []int, files []uintptr, deafen func()) error {
 	}
 	h.handed = handed
 	hush(true)
-	var err error
-	start := func() {
-		h.abi, h.broker, err = h.site.confine(&h.spec, handed)
-		deafen()
-		if err == nil && !h.spec.Probe {
-			err = h.start(files)
-		}
-	}
-	if h.spec.Shared || h.spec.Again {
-		onPassingThread(start)
-	} else {
-		start()
+	r, err := h.site.confine(&h.spec, handed)
+	defer r.close()
+	deafen()
+	if err == nil {
+		h.abi = r.abi
+		err = h.start(r, files)
 	}
 	if err == nil && h.warm == nil {
 		send(Event{Kind: EventStarted, ABI: h.abi, Brokered: h.broker != nil})
@@ -133,10 +126,10 @@ type supervisor struct {
 	alone   chan struct{}  // closed when the call has no processes
 	over    chan struct{}  // closed to end tasks
 	tasks   sync.WaitGroup // goroutines that watch the call
-	last    uint32         // last thread that the call cannot change
 	handed  []int          // descriptors to keep until the call has ended
 	shared  sharedMemory   // of the machine, since the call began
 	joined  bool           // the call's network was shared with other calls
+	lenders []int          // for the broker once it starts
 
 	full sync.Once // reports that the call reached its process limit
 
@@ -144,19 +137,14 @@ type supervisor struct {
 	reaped bool // the shell's pid may be reused
 }
 
-// start forks the shell from the restricted thread and gives it the terminal.
-func (h *supervisor) start(extra []uintptr) error {
+// start forks the shell and gives it the terminal.
+func (h *supervisor) start(r *restrictions, extra []uintptr) error {
 	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return stage("open /dev/null", err)
 	}
 	defer unix.Close(null)
-	attr := &syscall.ProcAttr{
-		Env: h.spec.Env,
-		// Not a session leader, whose exit would hang up the terminal during the output of its children.
-		Sys: &syscall.SysProcAttr{Setpgid: true},
-	}
-	if err := h.prepareUnconfined(attr.Sys); err != nil {
+	if err := h.prepareUnconfined(); err != nil {
 		return err
 	}
 	if h.spec.Room > 0 {
@@ -164,18 +152,15 @@ func (h *supervisor) start(extra []uintptr) error {
 			return stage("prepare a shell without a script", err)
 		}
 		extra = []uintptr{uintptr(h.warm.read)}
-		attr.Env = h.spec.Env
 	}
 	h.site.threads()
 	hush(false)
 	if err := limitNumbers(&h.spec, null); err != nil {
 		return err
 	}
-	if h.site.calls == 0 {
-		h.site.count, _ = threadCount() // before last: a thread created in between shows
-	}
-	if h.last = h.site.last; h.spec.Seccomp && h.last == 0 {
-		if h.last, err = restrictOthers(&h.spec); err != nil { // late: all threads exist by now
+	if h.site.calls == 0 && h.spec.Seccomp { // late: all threads exist by now
+		h.site.count, _ = threadCount() // before restrictOthers: a thread created in between shows
+		if err := restrictOthers(&h.spec); err != nil {
 			return stage("seccomp", err)
 		}
 	}
@@ -185,12 +170,8 @@ func (h *supervisor) start(extra []uintptr) error {
 		}
 	}
 	h.shared.least = sharedNow()
-	attr.Files = append([]uintptr{0, 1, 2}, extra...)
-	if h.shell, err = syscall.ForkExec(h.spec.Argv[0], h.spec.Argv, attr); err != nil {
-		return stage("start "+h.spec.Argv[0], err)
-	}
-	for _, fd := range extra {
-		unix.Close(int(fd))
+	if err := h.startShell(r, extra); err != nil || h.spec.Probe {
+		return err
 	}
 	h.noteInput()
 	h.letGo(null, 1, 2)
@@ -199,6 +180,25 @@ func (h *supervisor) start(extra []uintptr) error {
 		return nil
 	}
 	h.handOver()
+	return nil
+}
+
+// startShell starts the shell, with the descriptors extra from 3 on, and closes them here. The shell leads a process
+// group, but no session: the exit of its leader would hang up the terminal during the output of its children.
+func (h *supervisor) startShell(r *restrictions, extra []uintptr) (err error) {
+	if h.spec.restricted() {
+		return h.startConfined(r, extra)
+	}
+	attr := &syscall.ProcAttr{
+		Env: h.spec.Env, Files: append([]uintptr{0, 1, 2}, extra...),
+		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}, // of the main thread
+	}
+	if h.shell, err = syscall.ForkExec(h.spec.Argv[0], h.spec.Argv, attr); err != nil {
+		return stage("start "+h.spec.Argv[0], err)
+	}
+	for _, fd := range extra {
+		unix.Close(int(fd))
+	}
 	return nil
 }
 
@@ -222,12 +222,8 @@ func (h *supervisor) stoppedBy() unix.Signal {
 	return unix.Signal(*(*int32)(unsafe.Add(unsafe.Pointer(&info), status)))
 }
 
-// prepareUnconfined replaces the missing PID namespace: orphans are reparented to the helper, and the shell dies with
-// the helper's main thread.
-func (h *supervisor) prepareUnconfined(sys *syscall.SysProcAttr) error {
-	if !h.spec.Namespaces && !h.spec.Shared {
-		sys.Pdeathsig = syscall.SIGKILL // of the main thread; see onPassingThread
-	}
+// prepareUnconfined replaces the missing PID namespace: orphans are reparented to the helper.
+func (h *supervisor) prepareUnconfined() error {
 	if !h.spec.apart() {
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			return stage("become subreaper", err)
@@ -303,16 +299,10 @@ func (h *supervisor) releaseTerminal() {
 }
 
 // isUntouched reports whether the call could change none of the helper's threads: none was created since the filter
-// was installed. If their number shows that each call so far has ended one and created none, it need not look at them.
+// was installed.
 func (h *supervisor) isUntouched() bool {
-	if !h.spec.Seccomp {
-		return false
-	}
-	if count, err := threadCount(); err == nil && count+uint32(h.site.calls) == h.site.count {
-		return true
-	}
-	last, err := lastThread()
-	return err == nil && last <= h.last
+	count, err := threadCount()
+	return h.spec.Seccomp && err == nil && count == h.site.count
 }
 
 func (h *supervisor) leaveTerminal() error {
@@ -385,6 +375,7 @@ func (h *supervisor) end(code int) {
 
 func (h *supervisor) lend(lenders []int) {
 	h.joined = h.joined || len(lenders) > 0
+	h.lenders = lenders
 	h.broker.lend(lenders)
 }
 

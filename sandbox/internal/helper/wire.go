@@ -63,6 +63,8 @@ type View struct {
 // apart reports whether the call has its own PID namespace, which ends with the helper.
 func (s *Spec) apart() bool { return s.Namespaces && !s.Shared }
 
+func (s *Spec) restricted() bool { return s.Landlock || s.Seccomp }
+
 // Root is a directory that is mounted in the view after / was made read-only and /tmp private.
 type Root struct {
 	Path     string

@@ -4,8 +4,8 @@ package helper
 
 import (
 	"os"
-	"runtime"
 	"strconv"
+	"unsafe"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
@@ -14,17 +14,6 @@ import (
 // Without a PID namespace, a call's processes are among the machine's. Landlock restricts their signals, and protects
 // the memory and descriptors of other processes. This additional filter refuses the other ways to change a process of
 // the same user.
-
-// onPassingThread runs f on a thread that ends with it. Landlock allows signals between processes with the same
-// restrictions, and a restricted thread counts for its whole process. So a call could kill a helper whose restricted
-// thread continued to exist, which the sandbox only survives with a PID namespace.
-func onPassingThread(f func()) {
-	wait := aside(func() {
-		runtime.LockOSThread() // never unlocked, so the thread ends with its goroutine
-		f()
-	})
-	wait()
-}
 
 // ofProcess maps the calls that change a process to the index of the argument with its pid. 0 is the caller.
 func ofProcess() map[uint32]uint32 {
@@ -56,29 +45,22 @@ func othersFilter(last uint32) []bpf.Instruction {
 	return append(p, allow())
 }
 
-// restrictAll installs the second filter on all threads of a helper, up to last, between two calls: the threads of
-// later calls inherit it. It fails if the thread of the call before has not ended yet, and before Linux 5.7.
-func restrictAll(last uint32) error {
-	_, err := assemble(othersFilter(last)).install(unix.SECCOMP_FILTER_FLAG_TSYNC | unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH)
-	return err
-}
-
 // restrictOthers installs the second filter on the calling thread and its children: they cannot change the machine's
-// processes or the helper's threads. It returns the last thread of the helper.
-func restrictOthers(s *Spec) (last uint32, err error) {
-	last = ^uint32(0)
-	for {
-		if s.apart() {
-			now, err := lastThread()
-			if err != nil || now == last {
-				return last, err
-			}
-			last = now
-		}
-		if _, err := assemble(othersFilter(last)).install(0); err != nil || !s.apart() {
-			return last, err
+// processes or the helper's threads, of which all must exist.
+func restrictOthers(s *Spec) error {
+	last := ^uint32(0)
+	if s.apart() {
+		var err error
+		if last, err = lastThread(); err != nil {
+			return err
 		}
 	}
+	f := assemble(othersFilter(last)).argument()
+	_, _, e := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(f)))
+	if e != 0 {
+		return e
+	}
+	return nil
 }
 
 // threadCount returns the number of threads of this process, and a constant: the links of a directory that has a
