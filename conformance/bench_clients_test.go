@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -51,11 +53,30 @@ func manyClients(b *testing.B, r *rig, clients int) {
 	b.ReportMetric(float64(programs)/float64(bare), "x-cpu-started")
 }
 
-// processorTime is what a process has used, and its children that have ended
-// (proc_pid_stat(5), fields 14 to 17).
+// processorTime is what a process has used, and its children, those that live
+// included.
 func processorTime(pid int) (self, children time.Duration) {
+	self, children = usedTime(pid)
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, list := range lists {
+		pids, _ := os.ReadFile(list)
+		for _, word := range strings.Fields(string(pids)) {
+			child, _ := strconv.Atoi(word)
+			own, ended := usedTime(child)
+			children += own + ended
+		}
+	}
+	return self, children
+}
+
+// usedTime is what a process has used, and its children that have ended
+// (proc_pid_stat(5), fields 14 to 17).
+func usedTime(pid int) (self, children time.Duration) {
 	const tick = 10 * time.Millisecond // sysconf(3), _SC_CLK_TCK
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, 0 // it has ended
+	}
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 	at := func(field int) time.Duration {
 		n, _ := strconv.ParseInt(string(fields[field-3]), 10, 64)
