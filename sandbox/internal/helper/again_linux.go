@@ -64,16 +64,13 @@ func (t *traces) isClean() bool {
 	return true
 }
 
-// keepCapabilities keeps, in every thread, the capabilities to create and remove views, and none for programs. psx may
-// need the namespace's /proc to reach every thread.
+// keepCapabilities keeps, in every thread, the capabilities to create and remove views. psx may need the namespace's
+// /proc to reach every thread.
 func keepCapabilities() error {
 	if err := unix.Mount("proc", "/proc", "proc", flagsPlain|unix.MS_NOEXEC, ""); err != nil {
 		return stage("mount /proc", err)
 	}
-	if err := dropForGood(); err != nil {
-		return err
-	}
-	keep := uint32(1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_SYS_CHROOT | 1<<unix.CAP_SETPCAP)
+	keep := uint32(1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_SYS_CHROOT)
 	if err := setCapabilities(keep); err != nil {
 		return err
 	}
@@ -85,11 +82,12 @@ func keepCapabilities() error {
 func (h *supervisor) rest() {
 	close(h.over)
 	h.tasks.Wait()
-	h.broker.wait()
+	brokers := h.broker.wait()
 	h.warm.close()
 	h.site.calls++
-	able := h.site.base != nil && h.site.calls < mostCalls && !h.joined
-	clean := able && h.leaveTerminal() == nil && h.isUntouched()
+	able := h.site.base != nil && h.site.calls < mostCalls && brokers
+	left := h.joined || h.leaveTerminal() != nil
+	clean := able && !left && h.isUntouched()
 	if !clean || !h.site.traces.isClean() || h.site.base.leave() != nil {
 		syscall.Exit(0)
 	}

@@ -29,7 +29,9 @@ import (
 // The listener sees the helper as the connecting process (SO_PEERCRED), with the same user. While a connect waits,
 // only fatal signals interrupt it.
 type broker struct {
-	fd     int        // seccomp notification descriptor
+	fd     int        // seccomp notification descriptor of the helper
+	over   int        // eventfd(2), written when the call has no processes
+	failed bool       // it ended before the call
 	shared bool       // the call is in the machine's PID namespace
 	own    bool       // the call has a network of its own, including abstract sockets
 	listed []fileID   // sockets of the machine to which the call may connect
@@ -73,16 +75,14 @@ type response struct {
 	flags uint32
 }
 
-func newBroker(s *Spec, fd int) *broker {
-	b := &broker{fd: fd, shared: s.Shared, own: s.Loopback}
+func newBroker(s *Spec, t *starter) *broker {
+	b := &broker{fd: t.listener, over: t.over, shared: s.Shared, own: s.Loopback}
 	for _, path := range s.Sockets {
 		var st unix.Stat_t
 		if unix.Stat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK {
 			b.listed = append(b.listed, identify(&st))
 		}
 	}
-	// Wakes each on the CPU of the other (Linux 6.6), which is three times as fast.
-	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
 	return b
 }
 
@@ -96,18 +96,20 @@ func canBroker(s *Spec) bool {
 	return err != nil || strings.TrimSpace(string(mode)) < "2"
 }
 
-// wait returns when the call has no processes and the broker has ended.
-func (b *broker) wait() {
-	if b != nil {
-		b.work.Wait()
+// wait ends the broker, whose call has no processes. It reports whether later calls can have one.
+func (b *broker) wait() bool {
+	if b == nil {
+		return true
 	}
+	_, err := unix.Write(b.over, []byte{0, 0, 0, 0, 0, 0, 0, 1})
+	b.work.Wait()
+	return err == nil && !b.failed
 }
 
-// serve answers, on a thread of its own, until the call has no processes.
+// serve answers, on a thread of its own, until wait.
 func (b *broker) serve() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	defer unix.Close(b.fd) // after an early return, every connect fails
 	defer func() { b.inside.close() }()
 	for b.isAsked() {
 		var n notification
@@ -116,19 +118,26 @@ func (b *broker) serve() {
 			b.answer(&n)
 		case unix.ENOENT, unix.EINTR: // the process has ended
 		default:
+			b.failed = true
+			unix.Close(b.fd) // every connect fails
 			return
 		}
 	}
 }
 
-// isAsked waits for a notification. It returns false when the call has no processes.
+// isAsked waits for a notification. It returns false after wait.
 func (b *broker) isAsked() bool {
-	fds := []unix.PollFd{{Fd: int32(b.fd), Events: unix.POLLIN}}
+	fds := []unix.PollFd{{Fd: int32(b.over), Events: unix.POLLIN}, {Fd: int32(b.fd), Events: unix.POLLIN}}
 	for {
-		_, err := unix.Poll(fds, -1)
-		if !errors.Is(err, unix.EINTR) {
-			return err == nil && fds[0].Revents&unix.POLLIN != 0
+		if _, err := unix.Poll(fds, -1); errors.Is(err, unix.EINTR) {
+			continue
 		}
+		if fds[0].Revents == 0 {
+			return true
+		}
+		var count [8]byte
+		_, _ = unix.Read(b.over, count[:]) // for the next broker
+		return false
 	}
 }
 

@@ -52,7 +52,7 @@ func (t *site) confine(s *Spec, handed []int) (*restrictions, error) {
 	if err := s.enter(); err != nil {
 		return nil, stage(StageChdir, err)
 	}
-	return t.restrict(s)
+	return s.restrict()
 }
 
 // limit sets the limits of the helper and the shell, apart from those of boundNumbers and limitNumbers.
@@ -89,11 +89,6 @@ func dropCapabilities(s *Spec) error {
 	if s.Again || !confined {
 		return nil
 	}
-	if !s.External && s.Namespaces {
-		if err := dropForGood(); err != nil {
-			return err
-		}
-	}
 	return setCapabilities(0)
 }
 
@@ -106,15 +101,15 @@ func dropForGood() error {
 			return err
 		}
 	}
-	return unix.Prctl(unix.PR_SET_SECUREBITS, secureBits, 0, 0, 0)
+	if err := unix.Prctl(unix.PR_SET_SECUREBITS, secureBits, 0, 0, 0); err != nil {
+		return err
+	}
+	return unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 }
 
 // setCapabilities sets the permitted and effective capabilities of every thread, including those created by C in cgo
-// binaries. They must all be below 32.
+// binaries. They must all be below 32. Ambient ones that are not permitted end (capabilities(7)).
 func setCapabilities(these uint32) error {
-	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return err
-	}
 	header, data := capabilities(these)
 	if _, _, e := psx.Syscall3(unix.SYS_CAPSET, uintptr(unsafe.Pointer(header)), uintptr(unsafe.Pointer(data)), 0); e != 0 {
 		return e

@@ -5,7 +5,6 @@ package helper
 import (
 	"os"
 	"strconv"
-	"unsafe"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
@@ -55,12 +54,8 @@ func restrictOthers(s *Spec) error {
 			return err
 		}
 	}
-	f := assemble(othersFilter(last)).argument()
-	_, _, e := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(f)))
-	if e != 0 {
-		return e
-	}
-	return nil
+	_, err := assemble(othersFilter(last)).install(0)
+	return err
 }
 
 // threadCount returns the number of threads of this process, and a constant: the links of a directory that has a

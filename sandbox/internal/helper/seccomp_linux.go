@@ -254,7 +254,12 @@ func assemble(filter []bpf.Instruction) program {
 	return p
 }
 
-// argument returns the argument of seccomp(2).
-func (p program) argument() *unix.SockFprog {
-	return &unix.SockFprog{Len: uint16(len(p)), Filter: unsafe.SliceData(p)}
+// install installs the filter on the calling thread. With NEW_LISTENER it returns a descriptor.
+func (p program) install(flags uintptr) (int, error) {
+	prog := unix.SockFprog{Len: uint16(len(p)), Filter: unsafe.SliceData(p)}
+	fd, _, e := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog)))
+	if e != 0 {
+		return -1, e
+	}
+	return int(fd), nil
 }

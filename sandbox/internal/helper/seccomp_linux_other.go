@@ -7,20 +7,19 @@ import "golang.org/x/sys/unix"
 // restrictions are empty: without a filter for this architecture, nothing runs confined.
 type restrictions struct{ abi int }
 
-func (t *site) restrict(*Spec) (*restrictions, error) { return nil, unix.ENOSYS }
+func (*Spec) restrict() (*restrictions, error) { return nil, unix.ENOSYS }
 
 func (*restrictions) close() {}
+
+func (*starter) restrict(*Spec) error { return unix.ENOSYS }
 
 func (h *supervisor) startConfined(*restrictions, []uintptr) error { return unix.ENOSYS }
 
 // broker is empty, since no filter notifies it.
 type broker struct{}
 
-func (*broker) wait() {}
+func (*broker) wait() bool { return true }
 
 func (*broker) lend([]int) {}
 
 func (*Spec) serveLoopback(fd int) { unix.Close(fd) }
-
-// program is empty: there are no filters.
-type program struct{}

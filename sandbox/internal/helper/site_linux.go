@@ -13,23 +13,15 @@ type site struct {
 	threads func() // waits for startThreads
 	calls   int
 	traces  *traces
-	asking  program // filter of calls with a broker; nil before the first
-	passed  [2]int  // a pair of sockets for its listener, not of one call, since the network is compared (openTraces)
-	count   uint32  // threadCount when the first call began
-
-	refusesListener bool // the kernel refuses asking
+	starter *starter
 }
 
 // mostCalls is how many calls a helper runs.
 const mostCalls = 256
 
 // settle sets up, once, what no call changes: the user, the limits of the namespaces, the network.
-func settle(s *Spec) (*site, error) {
-	passed, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, stage("seccomp", err)
-	}
-	t := &site{passed: passed, threads: func() {}}
+func settle(s *Spec, starts *starter) (*site, error) {
+	t := &site{starter: starts, threads: func() {}}
 	// When memory runs out, the kernel should kill a call before the daemon. If the write fails, the machine's own
 	// order applies.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
@@ -48,13 +40,16 @@ func settle(s *Spec) (*site, error) {
 	if s.Again || isLimited {
 		t.threads = aside(startThreads)
 	}
-	if own {
-		err = t.settleNamespaces(s)
+	if !own {
+		return t, nil
 	}
-	return t, err
+	return t, t.settleNamespaces(s)
 }
 
-func (t *site) settleNamespaces(s *Spec) error {
+func (t *site) settleNamespaces(s *Spec) (err error) {
+	if t.starter.run(func() { err = dropForGood() }); err != nil {
+		return stage("drop capabilities", err)
+	}
 	if s.Loopback {
 		if err := s.openNetwork(); err != nil {
 			return err

@@ -38,9 +38,18 @@ func become(fd int, main func() int) {
 	syscall.Exit(main())
 }
 
-// run is the main function of a helper. It stays on the main thread, which forks the shell.
+// run is the main function of a helper.
 func run() int {
 	runtime.LockOSThread()
+	t := newStarter()
+	// Ends the process.
+	go func() { syscall.Exit(supervise(t)) }()
+	t.serve()
+	return 0
+}
+
+// supervise runs the calls.
+func supervise(t *starter) int {
 	hush(true)
 	clean()
 	deafen := aside(setSignals)
@@ -48,7 +57,7 @@ func run() int {
 	if err != nil {
 		return 125 // the parent is not a daemon, or has ended
 	}
-	site, err := settle(&spec)
+	site, err := settle(&spec, t)
 	if err != nil {
 		send(failure(err))
 		return 125
@@ -158,10 +167,9 @@ func (h *supervisor) start(r *restrictions, extra []uintptr) error {
 	if err := limitNumbers(&h.spec, null); err != nil {
 		return err
 	}
-	if h.site.calls == 0 && h.spec.Seccomp { // late: all threads exist by now
-		h.site.count, _ = threadCount() // before restrictOthers: a thread created in between shows
-		if err := restrictOthers(&h.spec); err != nil {
-			return stage("seccomp", err)
+	if h.spec.restricted() && !h.site.starter.restricted {
+		if err := h.site.starter.restrict(&h.spec); err != nil { // late: all threads exist by now
+			return err
 		}
 	}
 	if h.spec.Reserve {
@@ -302,7 +310,7 @@ func (h *supervisor) releaseTerminal() {
 // was installed.
 func (h *supervisor) isUntouched() bool {
 	count, err := threadCount()
-	return h.spec.Seccomp && err == nil && count == h.site.count
+	return h.spec.Seccomp && err == nil && count == h.site.starter.threads
 }
 
 func (h *supervisor) leaveTerminal() error {
