@@ -14,8 +14,10 @@ const (
 	// reportWait is the longest delay of a report of a write on a busy machine.
 	reportWait = 50 * time.Millisecond
 
-	// mergeBuffer limits the buffered bytes of each stream, and so the length of a line.
+	// mergeBuffer limits the buffered bytes of each stream, and so the length of a line. The buffer begins with
+	// firstBuffer bytes.
 	mergeBuffer = 64 << 10
+	firstBuffer = 2 << 10
 
 	// mergeRuns limits the pending runs, since the bytes of a reported write may have been discarded.
 	mergeRuns = 2 * mergeBuffer
@@ -52,7 +54,7 @@ type merger struct {
 }
 
 type inflow struct {
-	mem   []byte        // mergeBuffer bytes
+	mem   []byte
 	buf   []byte        // part of mem; at its start after settle
 	old   int           // resolved bytes of an unfinished line
 	since time.Duration // when that line began
@@ -64,8 +66,7 @@ type inflow struct {
 func newMerger(watched bool, emit func(stream int, p []byte)) *merger {
 	m := &merger{emit: emit, watched: watched, last: -1}
 	for s := range m.in {
-		m.in[s].mem = make([]byte, mergeBuffer)
-		m.in[s].buf, m.in[s].heard = m.in[s].mem[:0], -reportWait
+		m.in[s].heard = -reportWait
 	}
 	return m
 }
@@ -86,8 +87,12 @@ func (m *merger) strayed() { m.news, m.stray = true, true }
 
 // space returns the buffer for the next bytes of stream. It is not empty after settle.
 func (m *merger) space(stream int) []byte {
-	buf := m.in[stream].buf
-	return buf[len(buf):cap(buf)]
+	in := &m.in[stream]
+	if n := len(in.buf); n == len(in.mem) && n < mergeBuffer {
+		in.mem = make([]byte, max(firstBuffer, min(4*n, mergeBuffer)))
+		in.buf = in.mem[:copy(in.mem, in.buf)]
+	}
+	return in.buf[len(in.buf):cap(in.buf)]
 }
 
 func (m *merger) added(stream, n int, now time.Duration) {
@@ -118,7 +123,7 @@ func (m *merger) settle(now time.Duration) {
 		if waits && now >= due || len(in.buf) == mergeBuffer {
 			m.flush(s)
 		}
-		if cap(in.buf) < mergeBuffer {
+		if cap(in.buf) < len(in.mem) {
 			in.buf = in.mem[:copy(in.mem, in.buf)]
 		}
 	}

@@ -16,7 +16,7 @@ func (p *Process) nextFiles() (event helper.Event, files []*os.File, err error) 
 	if err != nil {
 		return event, nil, err
 	}
-	buf, oob := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(4*maxFiles))
+	buf, oob := p.eventBuffer(), make([]byte, unix.CmsgSpace(4*maxFiles))
 	var n, oobn int
 	outer := raw.Read(func(fd uintptr) bool {
 		n, oobn, _, _, err = unix.Recvmsg(int(fd), buf, oob, unix.MSG_CMSG_CLOEXEC)

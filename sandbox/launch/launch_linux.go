@@ -285,7 +285,7 @@ func (p *Process) connect() (theirs *os.File, err error) {
 func (p *Process) firstWord() (helper.Event, error) {
 	event, err := p.first()
 	// The command runs before EventStarted is sent, and may already have reached a limit.
-	for ; err == nil && p.noteTrouble(event); event, err = p.next(make([]byte, maxEvent)) {
+	for ; err == nil && p.noteTrouble(event); event, err = p.next() {
 	}
 	switch {
 	case err != nil:

@@ -51,5 +51,5 @@ func (p *Process) first() (helper.Event, error) {
 			return event, err
 		}
 	}
-	return p.next(make([]byte, maxEvent))
+	return p.next()
 }

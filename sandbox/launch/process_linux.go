@@ -62,8 +62,9 @@ type Process struct {
 // maxEvent is larger than any event, in bytes.
 const maxEvent = 64 << 10
 
-// next waits for the helper's next event. buf must have maxEvent bytes.
-func (p *Process) next(buf []byte) (helper.Event, error) {
+// next waits for the helper's next event.
+func (p *Process) next() (helper.Event, error) {
+	buf := p.eventBuffer()
 	n, err := p.control.Read(buf)
 	if ended(err) {
 		n, err = p.control.Read(buf)
@@ -74,6 +75,13 @@ func (p *Process) next(buf []byte) (helper.Event, error) {
 	return helper.DecodeEvent(buf[:n])
 }
 
+func (p *Process) eventBuffer() []byte {
+	if p.event == nil {
+		p.event = make([]byte, maxEvent)
+	}
+	return p.event
+}
+
 // listen receives the helper's events until the helper ends, or is idle after the call.
 func (p *Process) listen() {
 	defer close(p.gone)
@@ -81,9 +89,8 @@ func (p *Process) listen() {
 	alone := sync.OnceFunc(func() { close(p.alone) })
 	defer alone()
 	defer exited()
-	buf := make([]byte, maxEvent)
 	for {
-		event, err := p.next(buf)
+		event, err := p.next()
 		ends := err != nil || event.Kind == helper.EventExited || event.Kind == helper.EventAlone
 		if ends && !p.empty {
 			p.noteMet()

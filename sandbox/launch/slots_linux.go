@@ -39,6 +39,7 @@ type Slots struct {
 type slot struct {
 	cmd      *exec.Cmd
 	control  *os.File
+	event    []byte // buffer of the one goroutine that receives events; nil before the first
 	group    *cgroup.Group
 	identity string
 	kind     slotKind
