@@ -14,6 +14,7 @@ import (
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/must"
+	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/caches"
 	"github.com/toold/toold/sandbox/launch"
 )
@@ -99,6 +100,61 @@ stty -echo 2>/dev/null; true`)
 		if diff := cmp.Diff(fresh.Out+fresh.Err, got); diff != "" {
 			t.Errorf("%s: (-fresh +again)\n%s", mode, diff)
 		}
+	}
+}
+
+const unconfinedTraces = `echo "umask: $(umask)"
+echo "limits: $(ulimit -a | cksum)"
+echo "nice: $(nice), $(cat /proc/self/oom_score_adj)"
+echo "descriptors: $(ls /proc/self/fd | wc -l)"
+echo "cwd: $PWD"
+grep -E '^(Cap|Sig[BIC]|NoNew|Seccomp:|Cpus)' /proc/self/status
+env | grep -v ^TOOLD_CALL= | sort
+stty -a 2>&1 </dev/tty
+pgrep -fx "sleep $LEFT" | wc -l
+`
+
+func TestAnUnconfinedCallSeesNothingOfTheOneBefore(t *testing.T) {
+	t.Parallel()
+	for _, mode := range terminals {
+		left := mark(t)
+		c := inFIFO(t, mode, sandbox.FullAccess, strings.ReplaceAll(unconfinedTraces, "$LEFT", left))
+		before := c
+		before.Script = `cd /tmp; umask 077; ulimit -n 64; renice 5 $$ >/dev/null; export LEFT=x
+trap '' INT TERM HUP
+(setsid sleep ` + left + ` >/dev/null 2>&1 </dev/null &) ; nohup sleep ` + left + ` >/dev/null 2>&1 </dev/null &
+stty -echo 2>/dev/null </dev/tty; true`
+		fresh, _ := run(t, c)
+		got := again(t, before, c)
+		if diff := cmp.Diff(fresh.Out+fresh.Err, got); diff != "" {
+			t.Errorf("%s: (-fresh +again)\n%s", mode, diff)
+		}
+	}
+}
+
+// What an unconfined call does to its helper, another call of the user could do to the daemon. Still the next one runs.
+func TestAnUnconfinedCallRunsWhateverWasDoneToTheHelper(t *testing.T) {
+	t.Parallel()
+	for _, harm := range []string{
+		"echo 600 >/proc/$PPID/oom_score_adj", "renice -n 19 -p $PPID >/dev/null", "kill -HUP $PPID; kill -TERM $PPID",
+		"kill -KILL $PPID",
+	} {
+		p := executor.NewPool(0, nil)
+		inSlot(t, p, inFIFO(t, executor.Off, sandbox.FullAccess, harm))
+		got, helper := inSlot(t, p, inFIFO(t, executor.Off, sandbox.FullAccess, "echo alive $(cat /proc/self/oom_score_adj)"))
+		if want := "alive 500\n"; got != want {
+			t.Errorf("%s: got %q", harm, got)
+		}
+		for p.Idle() == 0 && lives(helper) {
+			runtime.Gosched()
+		}
+		if p.Idle() > 0 {
+			must.Do(t, unix.Kill(helper, unix.SIGSTOP))
+			if got, _ := inSlot(t, p, inFIFO(t, executor.Off, sandbox.FullAccess, "echo alive")); got != "alive\n" {
+				t.Errorf("%s: a helper that was stopped: got %q", harm, got)
+			}
+		}
+		p.Close()
 	}
 }
 

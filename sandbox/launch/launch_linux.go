@@ -64,6 +64,9 @@ func (p *Process) adopt(spec helper.Spec, handed []*os.File) bool {
 			return false
 		}
 		p.slot = *t
+		if p.cookie != "" {
+			_ = p.cmd.Process.Signal(syscall.SIGCONT) // an unconfined process may have stopped it
+		}
 		if p.reuseView(spec, handed) == nil {
 			p.used = true
 			return true

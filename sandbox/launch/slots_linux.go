@@ -83,17 +83,19 @@ func (v *view) close() {
 
 // slotKind is what a helper cannot change after its start.
 type slotKind struct {
-	limits sandbox.Limits
-	groups *cgroup.Root
+	unconfined bool
+	limits     sandbox.Limits
+	groups     *cgroup.Root
 }
 
-// slotKindOf returns false for commands whose helper cannot run another: those without namespaces made by toold, with
-// the machine's network, or with hosts by name.
+// slotKindOf returns false for commands whose helper cannot run another: confined ones without namespaces made by toold,
+// with the machine's network, or with hosts by name.
 func slotKindOf(c Command, spec helper.Spec) (slotKind, bool) {
-	fits := c.Slots != nil && spec.Namespaces && spec.Loopback
-	special := spec.Shared || spec.External || len(spec.Ports) > 0
 	p := c.Profile
-	return slotKind{p.Limits, p.Groups}, fits && !special
+	unconfined := p.Mode == sandbox.FullAccess
+	special := spec.Shared || spec.External || len(spec.Ports) > 0
+	alone := spec.Namespaces && spec.Loopback && !special
+	return slotKind{unconfined, p.Limits, p.Groups}, c.Slots != nil && (unconfined || alone)
 }
 
 func (s *Slots) take(kind slotKind) *slot {

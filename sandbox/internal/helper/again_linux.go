@@ -11,7 +11,8 @@ import (
 // Nothing of a call remains: the helper, as its init process, has seen its processes end, and its mounts, including
 // /tmp and everything else that is private, are removed. A helper ends instead of running another call if the call
 // used the network, left something in System V IPC, or changed attributes that the kernel keeps per process or
-// session. (The filter refuses POSIX message queues.)
+// session. (The filter refuses POSIX message queues.) Of an unconfined call, which can change what it wants, only these
+// attributes are compared.
 
 // traces is the state that a call can change and that outlives it, as files in /proc show it.
 type traces struct {
@@ -22,16 +23,15 @@ type traces struct {
 const mostTraces = 4 << 10 // bytes of a file
 
 // openTraces returns an error if any of them is unknown.
-func openTraces() (*traces, error) {
+func openTraces(s *Spec) (*traces, error) {
 	t := &traces{}
-	for _, name := range []string{
-		// The nice value of the session (sched(7)), and what children inherit.
-		"self/autogroup", "self/oom_score_adj", "self/coredump_filter",
-		// The counters of lo: a connection may leave state, at least TIME_WAIT.
-		"self/net/dev",
-		// A line for each object.
-		"self/net/unix", "self/net/ip6_flowlabel", "sysvipc/shm", "sysvipc/sem", "sysvipc/msg",
-	} {
+	// The nice value of the session (sched(7)), and what children inherit.
+	names := []string{"self/autogroup", "self/oom_score_adj", "self/coredump_filter"}
+	if s.Namespaces {
+		// The counters of lo: a connection may leave state, at least TIME_WAIT. The others have a line for each object.
+		names = append(names, "self/net/dev", "self/net/unix", "self/net/ip6_flowlabel", "sysvipc/shm", "sysvipc/sem", "sysvipc/msg")
+	}
+	for _, name := range names {
 		fd, err := unix.Open("/proc/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if errors.Is(err, unix.ENOENT) { // optional in the kernel
 			continue
@@ -85,14 +85,21 @@ func (h *supervisor) rest() {
 	brokers := h.broker.wait()
 	h.warm.close()
 	h.site.calls++
-	able := h.site.base != nil && h.site.calls < mostCalls && brokers
+	able := h.site.traces != nil && h.site.calls < mostCalls && brokers
 	left := h.joined || h.leaveTerminal() != nil
-	clean := able && !left && h.isUntouched()
-	if !clean || !h.site.traces.isClean() || h.site.base.leave() != nil {
+	if !able || left || !h.isClean() {
 		syscall.Exit(0)
 	}
 	for _, fd := range h.handed {
 		unix.Close(fd)
 	}
 	send(Event{Kind: EventIdle})
+}
+
+// isClean removes the view of the call, and reports whether nothing of the call remains.
+func (h *supervisor) isClean() bool {
+	if !h.spec.restricted() {
+		return h.site.traces.isClean()
+	}
+	return h.isUntouched() && h.site.traces.isClean() && h.site.base.leave() == nil
 }

@@ -8,11 +8,11 @@ import (
 
 // site is the state that the calls of a helper share.
 type site struct {
-	base    *base  // nil = it runs one call
+	base    *base  // nil = it makes no view, or runs one call
 	bound   bool   // pids are limited instead of processes
 	threads func() // waits for startThreads
 	calls   int
-	traces  *traces
+	traces  *traces // nil = it runs one call
 	starter *starter
 }
 
@@ -40,10 +40,14 @@ func settle(s *Spec, starts *starter) (*site, error) {
 	if s.Again || isLimited {
 		t.threads = aside(startThreads)
 	}
-	if !own {
-		return t, nil
+	var err error
+	switch {
+	case own:
+		err = t.settleNamespaces(s)
+	case s.Again:
+		t.traces, _ = openTraces(s) // without them it runs one call
 	}
-	return t, t.settleNamespaces(s)
+	return t, err
 }
 
 func (t *site) settleNamespaces(s *Spec) (err error) {
@@ -61,19 +65,20 @@ func (t *site) settleNamespaces(s *Spec) (err error) {
 	if !s.Again {
 		return nil
 	}
-	return t.prepareAgain()
+	return t.prepareAgain(s)
 }
 
-func (t *site) prepareAgain() (err error) {
+func (t *site) prepareAgain(s *Spec) error {
 	if err := keepCapabilities(); err != nil {
 		return stage("drop capabilities", err)
 	}
 	// Without one of these it runs one call; an initramfs refuses pivot_root(2).
-	if t.traces, err = openTraces(); err != nil {
+	found, err := openTraces(s)
+	if err != nil {
 		return nil
 	}
 	if base, err := newBase(); err == nil {
-		t.base = base
+		t.base, t.traces = base, found
 	}
 	return nil
 }

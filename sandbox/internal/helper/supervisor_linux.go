@@ -199,9 +199,10 @@ func (h *supervisor) startShell(r *restrictions, extra []uintptr) (err error) {
 	}
 	attr := &syscall.ProcAttr{
 		Env: h.spec.Env, Files: append([]uintptr{0, 1, 2}, extra...),
-		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}, // of the main thread
+		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}, // of the starter, and so of the helper
 	}
-	if h.shell, err = syscall.ForkExec(h.spec.Argv[0], h.spec.Argv, attr); err != nil {
+	h.site.starter.run(func() { h.shell, err = syscall.ForkExec(h.spec.Argv[0], h.spec.Argv, attr) })
+	if err != nil {
 		return stage("start "+h.spec.Argv[0], err)
 	}
 	for _, fd := range extra {
@@ -310,7 +311,7 @@ func (h *supervisor) releaseTerminal() {
 // was installed.
 func (h *supervisor) isUntouched() bool {
 	count, err := threadCount()
-	return h.spec.Seccomp && err == nil && count == h.site.starter.threads
+	return err == nil && count == h.site.starter.threads
 }
 
 func (h *supervisor) leaveTerminal() error {

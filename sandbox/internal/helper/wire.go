@@ -21,7 +21,7 @@ type Spec struct {
 	Landlock   bool
 	Seccomp    bool
 	Probe      bool // confine, report and end without starting anything
-	Again      bool // with Namespaces, not Shared: run another call after this one. The command's streams come first in Handed
+	Again      bool // with Namespaces, not Shared, or unconfined: run another call after this one. The command's streams come first in Handed
 	Reserve    bool // start nothing before OrderGo, or without the permit: an eventfd before the command's descriptors
 
 	View
