@@ -69,10 +69,12 @@ func awaitEnd(t *testing.T, pid int) {
 	}
 }
 
+const networkTraces = `echo "tcp: $(tail -qn +2 /proc/net/tcp /proc/net/tcp6 | wc -l)"
+echo "unix: $(tail -n +2 /proc/net/unix | wc -l)"
+`
+
 const traces = `echo "tmp: $(ls -A /tmp /var/tmp /dev/shm /run 2>/dev/null | tr '\n' ' ')"
 echo "processes: $(cat /proc/[0-9]*/comm 2>/dev/null | grep -cx sleep)"
-echo "tcp: $(tail -qn +2 /proc/net/tcp /proc/net/tcp6 | wc -l)"
-echo "unix: $(tail -n +2 /proc/net/unix | wc -l)"
 echo "mounts: $(wc -l </proc/self/mountinfo)"
 echo "umask: $(umask)"
 echo "limits: $(ulimit -a | cksum)"
@@ -87,19 +89,26 @@ env | sort
 func TestACallSeesNothingOfTheOneThatUsedItsSandboxBefore(t *testing.T) {
 	t.Parallel()
 	for _, mode := range terminals {
-		before := in(t, mode, `mkdir /tmp/d; echo secret | tee /tmp/d/f /var/tmp/f /dev/shm/f >/dev/null
+		seesNothing(t, in(t, mode, networkTraces+traces))
+		machines := in(t, mode, traces)
+		machines.Sandbox.Network = true
+		seesNothing(t, machines)
+	}
+}
+
+func seesNothing(t *testing.T, c executor.Command) {
+	t.Helper()
+	before := c
+	before.Script = `mkdir /tmp/d; echo secret | tee /tmp/d/f /var/tmp/f /dev/shm/f >/dev/null
 cd /tmp; umask 077; ulimit -n 64; renice 5 $$ >/dev/null; export LEFT=x
 trap '' INT TERM HUP
 (setsid sleep 1000 >/dev/null 2>&1 </dev/null &) ; nohup sleep 1000 >/dev/null 2>&1 </dev/null &
-stty -echo 2>/dev/null; true`)
-		c := before
-		c.Script = traces
-		fresh, _ := run(t, c)
-		got := again(t, before, c)
-		// Where a workspace below /tmp is, the way to it is there.
-		if diff := cmp.Diff(fresh.Out+fresh.Err, got); diff != "" {
-			t.Errorf("%s: (-fresh +again)\n%s", mode, diff)
-		}
+stty -echo 2>/dev/null; true`
+	fresh, _ := run(t, c)
+	got := again(t, before, c)
+	// Where a workspace below /tmp is, the way to it is there.
+	if diff := cmp.Diff(fresh.Out+fresh.Err, got); diff != "" {
+		t.Errorf("%s, network %t: (-fresh +again)\n%s", c.Terminal, c.Sandbox.Network, diff)
 	}
 }
 
@@ -276,19 +285,30 @@ func TestACallLeavesNoDescriptorInItsHelper(t *testing.T) {
 	}
 }
 
-func TestASandboxServesOnlyCommandsWithItsLimits(t *testing.T) {
+func TestAHelperServesOnlyCommandsOfItsKind(t *testing.T) {
 	t.Parallel()
-	before := in(t, executor.Off, "true")
-	c := before
-	c.Script = "ulimit -n"
-	c.Sandbox.Limits.OpenFiles = 100
+	const script = "echo $(ulimit -n) $(grep -c : /proc/net/dev) $(grep Seccomp: /proc/self/status)"
+	usual := in(t, executor.Off, script)
+	limited, network, unconfined := usual, usual, usual
+	limited.Sandbox.Limits.OpenFiles = 100
+	network.Sandbox.Network = true
+	unconfined.Sandbox.Mode = sandbox.FullAccess
+	kinds := []executor.Command{usual, limited, network, unconfined}
+	var fresh []string
+	for _, c := range kinds {
+		got, _ := run(t, c)
+		fresh = append(fresh, got.Out)
+	}
 	p := executor.NewPool(0, nil)
 	defer p.Close()
+	of := map[int]int{} // kind by helper
 	for range 5 {
-		_, one := inSlot(t, p, before)
-		got, two := inSlot(t, p, c)
-		if one == two || got != "100\n" {
-			t.Errorf("helpers %d and %d: got %q", one, two, got)
+		for kind, c := range kinds {
+			got, helper := inSlot(t, p, c)
+			if was, used := of[helper]; used && was != kind || got != fresh[kind] {
+				t.Errorf("kind %d, in a helper of kind %d: got %q, alone %q", kind, was, got, fresh[kind])
+			}
+			of[helper] = kind
 		}
 	}
 }

@@ -84,18 +84,19 @@ func (v *view) close() {
 // slotKind is what a helper cannot change after its start.
 type slotKind struct {
 	unconfined bool
+	network    bool // the machine's
 	limits     sandbox.Limits
 	groups     *cgroup.Root
 }
 
-// slotKindOf returns false for commands whose helper cannot run another: confined ones without namespaces made by toold,
-// with the machine's network, or with hosts by name.
+// slotKindOf returns false for commands whose helper cannot run another: confined ones without namespaces made by
+// toold, or with hosts by name.
 func slotKindOf(c Command, spec helper.Spec) (slotKind, bool) {
 	p := c.Profile
 	unconfined := p.Mode == sandbox.FullAccess
 	special := spec.Shared || spec.External || len(spec.Ports) > 0
-	alone := spec.Namespaces && spec.Loopback && !special
-	return slotKind{unconfined, p.Limits, p.Groups}, c.Slots != nil && (unconfined || alone)
+	fits := unconfined || spec.Namespaces && !special
+	return slotKind{unconfined, !spec.Loopback, p.Limits, p.Groups}, c.Slots != nil && fits
 }
 
 func (s *Slots) take(kind slotKind) *slot {

@@ -10,7 +10,7 @@ import (
 // A helper may run several calls in sequence (Spec.Again), which saves starting a program and creating a network.
 // Nothing of a call remains: the helper, as its init process, has seen its processes end, and its mounts, including
 // /tmp and everything else that is private, are removed. A helper ends instead of running another call if the call
-// used the network, left something in System V IPC, or changed attributes that the kernel keeps per process or
+// used a network of its own, left something in System V IPC, or changed attributes that the kernel keeps per process or
 // session. (The filter refuses POSIX message queues.) Of an unconfined call, which can change what it wants, only these
 // attributes are compared.
 
@@ -27,9 +27,12 @@ func openTraces(s *Spec) (*traces, error) {
 	t := &traces{}
 	// The nice value of the session (sched(7)), and what children inherit.
 	names := []string{"self/autogroup", "self/oom_score_adj", "self/coredump_filter"}
-	if s.Namespaces {
+	if s.Namespaces { // a line for each object
+		names = append(names, "sysvipc/shm", "sysvipc/sem", "sysvipc/msg")
+	}
+	if s.Loopback {
 		// The counters of lo: a connection may leave state, at least TIME_WAIT. The others have a line for each object.
-		names = append(names, "self/net/dev", "self/net/unix", "self/net/ip6_flowlabel", "sysvipc/shm", "sysvipc/sem", "sysvipc/msg")
+		names = append(names, "self/net/dev", "self/net/unix", "self/net/ip6_flowlabel")
 	}
 	for _, name := range names {
 		fd, err := unix.Open("/proc/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
