@@ -2,7 +2,10 @@ package executor_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"io"
+	"net"
 	"os"
 	"runtime"
 	"strconv"
@@ -310,6 +313,33 @@ func TestAHelperServesOnlyCommandsOfItsKind(t *testing.T) {
 			}
 			of[helper] = kind
 		}
+	}
+}
+
+// The sockets of a helper's network serve each of its calls until one uses the network.
+func TestConnectionsAreThoseOfTheCallThatMakesThem(t *testing.T) {
+	t.Parallel()
+	quiet, connects := in(t, executor.Off, "true"), in(t, executor.Off, "cat </dev/tcp/192.0.2.1/443")
+	for _, c := range []*executor.Command{&quiet, &connects} {
+		c.Sandbox.Ports = []uint16{443}
+	}
+	quiet.Connect = func(ctx context.Context, _ net.PacketConn, _ []net.Listener) { <-ctx.Done() }
+	connects.Connect = func(ctx context.Context, _ net.PacketConn, ports []net.Listener) {
+		stop := context.AfterFunc(ctx, func() { ports[0].Close() })
+		defer stop()
+		if conn, err := ports[0].Accept(); err == nil {
+			_, _ = io.WriteString(conn, conn.LocalAddr().String())
+			conn.Close()
+		}
+	}
+	if got := again(t, quiet, connects); got != "192.0.2.1:443" {
+		t.Errorf("got %q", got)
+	}
+	p := executor.NewPool(0, nil)
+	defer p.Close()
+	_, one := inSlot(t, p, connects)
+	if got, two := inSlot(t, p, connects); one == two || got != "192.0.2.1:443" {
+		t.Errorf("helpers %d and %d: got %q", one, two, got)
 	}
 }
 

@@ -251,6 +251,7 @@ func (p *Process) End() []Member {
 	}
 	p.takeBack()
 	p.order(helper.Order{Kind: helper.OrderEnd})
+	defer p.proxyListeners.close()
 	select {
 	case <-p.gone:
 		if p.returnHelper() {
@@ -261,7 +262,6 @@ func (p *Process) End() []Member {
 		p.destroy()
 	}
 	p.control.Close() // a helper that does not end must not block the caller
-	p.proxyListeners.close()
 	<-p.gone
 	p.warm.close()
 	p.stuck = !p.reap()

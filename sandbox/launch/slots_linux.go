@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"reflect"
@@ -84,19 +85,18 @@ func (v *view) close() {
 // slotKind is what a helper cannot change after its start.
 type slotKind struct {
 	unconfined bool
-	network    bool // the machine's
+	network    bool   // the machine's
+	ports      string // see helper.Spec
 	limits     sandbox.Limits
 	groups     *cgroup.Root
 }
 
-// slotKindOf returns false for commands whose helper cannot run another: confined ones without namespaces made by
-// toold, or with hosts by name.
+// slotKindOf returns false for confined commands without namespaces made by toold, whose helper cannot run another.
 func slotKindOf(c Command, spec helper.Spec) (slotKind, bool) {
 	p := c.Profile
 	unconfined := p.Mode == sandbox.FullAccess
-	special := spec.Shared || spec.External || len(spec.Ports) > 0
-	fits := unconfined || spec.Namespaces && !special
-	return slotKind{unconfined, !spec.Loopback, p.Limits, p.Groups}, c.Slots != nil && fits
+	own := spec.Namespaces && !spec.Shared && !spec.External
+	return slotKind{unconfined, !spec.Loopback, fmt.Sprint(spec.Ports), p.Limits, p.Groups}, c.Slots != nil && (unconfined || own)
 }
 
 func (s *Slots) take(kind slotKind) *slot {

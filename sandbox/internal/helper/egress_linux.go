@@ -11,40 +11,44 @@ import (
 	"github.com/toold/toold/internal/paths"
 )
 
-// openProxyListeners routes every IPv4 address to the call's own network, listens there for DNS and on the ports, and
-// sends the sockets to the daemon. The local address of an accepted connection is the one that the program dialed.
-func openProxyListeners(ports []uint64) error {
+// openProxyListeners routes every IPv4 address to the helper's own network, and listens there for DNS and on the ports.
+// The local address of an accepted connection is the one that the program dialed. Another call uses the sockets only if
+// nothing was ever sent in this network (traces).
+func openProxyListeners(ports []uint64) (fds []int, err error) {
 	if err := errors.Join(takeAllAddresses(), haveAddress()); err != nil {
-		return stage("make all addresses local", err)
+		return nil, stage("make all addresses local", err)
 	}
 	dns, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return stage("listen for names", err)
+		return nil, stage("listen for names", err)
 	}
-	fds := []int{dns}
-	defer func() {
-		for _, fd := range fds {
-			unix.Close(fd)
-		}
-	}()
 	if err := unix.Bind(dns, &unix.SockaddrInet4{Port: 53, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		return stage("listen for names", err)
+		return nil, stage("listen for names", err)
 	}
+	fds = []int{dns}
 	for _, port := range ports {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 		if err != nil {
-			return stage("listen for connections", err)
+			return nil, stage("listen for connections", err)
 		}
 		fds = append(fds, fd)
 		if err := unix.Bind(fd, &unix.SockaddrInet4{Port: int(port)}); err != nil {
-			return stage("listen for connections", err)
+			return nil, stage("listen for connections", err)
 		}
 		if err := unix.Listen(fd, 128); err != nil {
-			return stage("listen for connections", err)
+			return nil, stage("listen for connections", err)
 		}
 	}
+	return fds, nil
+}
+
+// sendListeners sends the sockets for the connections of a call to the daemon, if there are any.
+func (t *site) sendListeners() error {
+	if len(t.listeners) == 0 {
+		return nil
+	}
 	e := Event{Kind: EventListeners}
-	return stage("pass the sockets", unix.Sendmsg(ControlFD, e.Encode(), unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL))
+	return stage("pass the sockets", unix.Sendmsg(ControlFD, e.Encode(), unix.UnixRights(t.listeners...), nil, unix.MSG_NOSIGNAL))
 }
 
 // takeAllAddresses adds "local 0.0.0.0/0 dev lo" to the local routing table (rtnetlink(7)), so that every address is

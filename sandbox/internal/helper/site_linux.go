@@ -14,6 +14,8 @@ type site struct {
 	calls   int
 	traces  *traces // nil = it runs one call
 	starter *starter
+
+	listeners []int // see openProxyListeners
 }
 
 // mostCalls is how many calls a helper runs.
@@ -55,7 +57,7 @@ func (t *site) settleNamespaces(s *Spec) (err error) {
 		return stage("drop capabilities", err)
 	}
 	if s.Loopback {
-		if err := s.openNetwork(); err != nil {
+		if err := t.openNetwork(s); err != nil {
 			return err
 		}
 	}
@@ -83,14 +85,14 @@ func (t *site) prepareAgain(s *Spec) error {
 	return nil
 }
 
-func (s *Spec) openNetwork() error {
+func (t *site) openNetwork(s *Spec) (err error) {
 	if err := raiseLoopback(); err != nil {
 		return stage("bring up the loopback", err)
 	}
-	if len(s.Ports) == 0 {
-		return nil
+	if len(s.Ports) > 0 {
+		t.listeners, err = openProxyListeners(s.Ports)
 	}
-	return openProxyListeners(s.Ports)
+	return err
 }
 
 func (t *site) enter(s *Spec, handed []int) error {

@@ -89,6 +89,9 @@ func supervise(t *starter) int {
 func hush(on bool) { _ = unix.SetNonblock(2, on) }
 
 func (h *supervisor) begin(handed []int, files []uintptr, deafen func()) error {
+	if err := h.site.sendListeners(); err != nil {
+		return err
+	}
 	if h.spec.External || h.spec.Again {
 		var err error
 		if handed, err = takeStreams(&h.spec, handed); err != nil {
