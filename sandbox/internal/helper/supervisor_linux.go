@@ -197,8 +197,11 @@ func (h *supervisor) start(r *restrictions, extra []uintptr) error {
 // startShell starts the shell, with the descriptors extra from 3 on, and closes them here. The shell leads a process
 // group, but no session: the exit of its leader would hang up the terminal during the output of its children.
 func (h *supervisor) startShell(r *restrictions, extra []uintptr) (err error) {
-	if h.spec.restricted() {
+	switch {
+	case h.spec.restricted():
 		return h.startConfined(r, extra)
+	case h.spec.Probe:
+		return nil
 	}
 	attr := &syscall.ProcAttr{
 		Env: h.spec.Env, Files: append([]uintptr{0, 1, 2}, extra...),
