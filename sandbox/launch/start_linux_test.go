@@ -143,7 +143,11 @@ func TestASandboxThatIsNotMadeInTimeBlamesNobody(t *testing.T) {
 func TestProbeTriesEveryLayer(t *testing.T) {
 	t.Parallel()
 	got := Probe(t.Context())
+	_, whole := Try(t.Context(), sandbox.Profile{Mode: sandbox.ReadOnly})
 	for _, f := range got {
+		if !f.OK && whole == nil {
+			t.Errorf("a layer fails where a sandbox has all of them: %+v", f)
+		}
 		t.Logf("%-50s %v %s %s %s", f.Name, f.OK, f.Detail, f.Why, f.Fix)
 		if f.OK == (f.Why != "") || f.Why != "" && f.Fix == "" {
 			t.Errorf("a layer that fails must say why and what fixes it, got %+v", f)
