@@ -194,29 +194,6 @@ func (h *supervisor) start(r *restrictions, extra []uintptr) error {
 	return nil
 }
 
-// startShell starts the shell, with the descriptors extra from 3 on, and closes them here. The shell leads a process
-// group, but no session: the exit of its leader would hang up the terminal during the output of its children.
-func (h *supervisor) startShell(r *restrictions, extra []uintptr) (err error) {
-	switch {
-	case h.spec.restricted():
-		return h.startConfined(r, extra)
-	case h.spec.Probe:
-		return nil
-	}
-	attr := &syscall.ProcAttr{
-		Env: h.spec.Env, Files: append([]uintptr{0, 1, 2}, extra...),
-		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}, // of the starter, and so of the helper
-	}
-	h.site.starter.run(func() { h.shell, err = syscall.ForkExec(h.spec.Argv[0], h.spec.Argv, attr) })
-	if err != nil {
-		return stage("start "+h.spec.Argv[0], err)
-	}
-	for _, fd := range extra {
-		unix.Close(int(fd))
-	}
-	return nil
-}
-
 // handOver makes the shell's group the foreground group of the terminal, and continues the shell if it was stopped
 // for using the terminal before. An error means that the shell has left its group or ended.
 func (h *supervisor) handOver() {
