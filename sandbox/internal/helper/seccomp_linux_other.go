@@ -9,7 +9,7 @@ type restrictions struct{ abi int }
 
 func (s *Spec) restrict() (*restrictions, error) {
 	if s.restricted() {
-		return nil, unix.ENOSYS
+		return nil, stage("seccomp", unix.ENOSYS)
 	}
 	return &restrictions{}, nil
 }
