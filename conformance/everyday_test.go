@@ -176,7 +176,8 @@ func (c *policyRunner) record(t *testing.T, to *strings.Builder, l policyLine) {
 	}
 	line := fmt.Sprintf("%s %s %s | %s", l.c.ID, d.Action, d.Rule, strings.Join(effects, "; "))
 	above := filepath.Dir(c.ws)
-	line = strings.NewReplacer(c.ws, "@WS@", c.home, "@HOME@", c.out, "@OUT@", above, "@ABOVE@", filepath.Dir(above), "@TOP@", "\n", `\n`).Replace(line)
+	top := filepath.Dir(above)
+	line = strings.NewReplacer(c.ws, "@WS@", c.home, "@HOME@", c.out, "@OUT@", above, "@ABOVE@", top, "@TOP@", filepath.Dir(top), "@TMP@", "\n", `\n`).Replace(line)
 	fmt.Fprintln(to, line)
 }
 
