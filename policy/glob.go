@@ -213,58 +213,47 @@ var errBraces = errors.New("unbalanced braces, or more than 256 alternatives")
 
 // ExpandBraces returns the alternatives of a text, such as abd and acd of a{b,c}d. A backslash quotes the next byte.
 func ExpandBraces(s string) ([]string, error) {
+	var cuts []int // the first { and its commas
+	depth := 0
 	for i := 0; i < len(s); i++ {
-		switch {
-		case s[i] == '\\':
+		switch c := s[i]; {
+		case c == '\\':
 			i++
-		case s[i] == '}':
-			return nil, errBraces
-		case s[i] == '{' && i > 0 && s[i-1] == '$': // placeholder
+		case c == '{' && depth == 0 && strings.HasSuffix(s[:i], "$"): // placeholder
 			end := strings.IndexByte(s[i:], '}')
 			if end < 0 {
 				return nil, errBraces
 			}
 			i += end
-		case s[i] == '{':
-			return expandAt(s[:i], s[i+1:])
+		case c == '{':
+			if depth++; depth == 1 {
+				cuts = append(cuts, i)
+			}
+		case c == ',' && depth == 1:
+			cuts = append(cuts, i)
+		case c == '}' && depth == 0:
+			return nil, errBraces
+		case c == '}' && depth == 1:
+			return expandAt(s, append(cuts, i))
+		case c == '}':
+			depth--
 		}
+	}
+	if depth != 0 {
+		return nil, errBraces
 	}
 	return []string{s}, nil
 }
 
-func expandAt(before, rest string) (out []string, err error) {
-	choices, tail, err := alternatives(rest)
-	for _, c := range choices {
-		more, err := ExpandBraces(c + tail)
+func expandAt(s string, cuts []int) (out []string, err error) {
+	for i, end := range cuts[1:] {
+		more, err := ExpandBraces(s[cuts[i]+1:end] + s[cuts[len(cuts)-1]+1:])
 		if err != nil || len(out)+len(more) > maxAlternatives {
 			return nil, errBraces
 		}
 		for _, m := range more {
-			out = append(out, before+m)
+			out = append(out, s[:cuts[0]]+m)
 		}
 	}
-	return out, err
-}
-
-func alternatives(s string) (choices []string, tail string, err error) {
-	depth, start := 0, 0
-	for i := 0; i < len(s); i++ {
-		switch s[i] {
-		case '\\':
-			i++
-		case '{':
-			depth++
-		case ',':
-			if depth == 0 {
-				choices = append(choices, s[start:i])
-				start = i + 1
-			}
-		case '}':
-			if depth == 0 {
-				return append(choices, s[start:i]), s[i+1:], nil
-			}
-			depth--
-		}
-	}
-	return nil, "", errBraces
+	return out, nil
 }
