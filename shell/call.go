@@ -245,13 +245,7 @@ func (w *walker) start(args []word, run programs.Run, s *state, source string) {
 		if w.posix = run.Language != "bash"; w.posix && !listed("sh dash", run.Language) {
 			w.opaque(otherShell, source)
 		}
-		w.apart(s, func(sub *state) {
-			if sub = w.child(sub, words); run.Login {
-				w.login(s, sub, source)
-			}
-			w.script(run.Script.Text, sub)
-			w.runTraps(sub)
-		})
+		w.shell(run.Script.Text, words, run.Login, s, source)
 		w.posix = posix
 	default:
 		if run.Dir != (programs.Word{}) {
@@ -329,6 +323,17 @@ func (w *walker) external(args []word, s *state, source string) {
 	w.wrapped++
 	defer func() { w.wrapped-- }()
 	w.programs(args, s, source)
+}
+
+// shell follows a text that a new shell runs, with args as $0 and so on.
+func (w *walker) shell(text string, args []word, login bool, s *state, source string) {
+	w.apart(s, func(sub *state) {
+		if sub = w.child(sub, args); login {
+			w.login(s, sub, source)
+		}
+		w.script(text, sub)
+		w.runTraps(sub)
+	})
 }
 
 // child returns the initial state of a new shell with args as $0 and so on. Variables that were changed are unknown,

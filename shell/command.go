@@ -157,16 +157,15 @@ func (w *walker) binary(c *syntax.BinaryCmd, s *state) {
 }
 
 func (w *walker) pipe(c *syntax.BinaryCmd, s *state) {
-	printed, output := w.printed, w.output
-	w.printed, w.output = nil, ""
-	w.alongside(s, func(sub *state) { w.stmt(c.X, sub) })
-	input, piping := w.output, w.piping
-	w.output, w.piping = "", w.text(c.X)
+	printed, piping := w.printed, w.piping
+	w.printed = nil
+	input := w.outputOf(func() { w.alongside(s, func(sub *state) { w.stmt(c.X, sub) }) })
+	w.piping = w.text(c.X)
 	w.alongside(s, func(sub *state) {
 		sub.pipedNames, sub.input = slices.Concat(s.pipedNames, w.printed), input
 		w.stmt(c.Y, sub)
 	})
-	w.printed, w.output, w.piping = slices.Concat(printed, w.printed), output+w.output, piping
+	w.printed, w.piping = slices.Concat(printed, w.printed), piping
 }
 
 func (w *walker) ifClause(c *syntax.IfClause, s *state) {

@@ -308,15 +308,11 @@ func (w *walker) fileOfGit(name string, v value, s *state) {
 // mayRun follows a text that a program may run. Only ask and deny rules see its effects. What it may write is marked
 // on the disk.
 func (w *walker) mayRun(text string, s *state) {
-	output, printed := w.output, w.printed
+	printed := w.printed
 	w.suspects++
-	w.apart(s, func(sub *state) {
-		sub = w.child(sub, nil)
-		w.script(text, sub)
-		w.runTraps(sub)
-	})
+	w.outputOf(func() { w.shell(text, nil, false, s, "") })
 	w.suspects--
-	w.output, w.printed = output, printed
+	w.printed = printed
 }
 
 // parsingNames are variables that change how shells parse text or match names. plainLocale matches harmless locales.

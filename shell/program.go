@@ -59,18 +59,14 @@ func (w *walker) fed(c *programs.Command, argv []policy.Word, s *state, source s
 	if text == "" || !c.Feeds && !c.StartsShell(argv) {
 		return
 	}
-	code := append(unknownProgram(1), policy.Word{Text: text})
-	if !c.Code {
-		code[0].Text = "<"
-	}
-	w.add(policy.Effect{Kind: policy.Exec, Argv: code, Possible: true, Source: source})
+	w.suspected(map[bool]string{true: "?", false: "<"}[c.Code], text, false, source)
 }
 
 // runsSaved applies ask and deny rules to what the script wrote to files: a program that no preset covers may run them.
 func (w *walker) runsSaved(c *programs.Command, s *state, source string) {
 	may := c.Covers == programs.CoversNone && c.Name != "git" || w.loads
 	if may && s.disk.code && w.saved != "" {
-		w.add(policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: "<"}, {Text: w.saved}}, Possible: true, Code: true, Source: source})
+		w.suspected("<", w.saved, true, source)
 		w.saved = "" // once is enough
 	}
 }

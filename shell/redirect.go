@@ -169,15 +169,13 @@ func (w *walker) fromInput(s *state, params ...policy.Word) {
 		return
 	}
 	w.opaque("a shell runs its standard input", "")
-	w.apart(s, func(sub *state) {
-		sub.input = ""
-		sub = w.child(sub, nil)
-		for _, a := range params {
-			sub.params.words = append(sub.params.words, wordOf(a))
-		}
-		w.script(text, sub)
-		w.runTraps(sub)
-	})
+	args := []word{{value: unknown()}}
+	for _, a := range params {
+		args = append(args, wordOf(a))
+	}
+	inner := *s
+	inner.input = ""
+	w.shell(text, args, false, &inner, "")
 }
 
 func (w *walker) isInput(a word, s *state) bool {
@@ -193,6 +191,15 @@ func (w *walker) feed(text string, first bool, s *state) {
 	} else if len(w.otherInput) <= texts.MaxScript {
 		w.otherInput += text
 	}
+}
+
+// outputOf returns the known output of what follow follows.
+func (w *walker) outputOf(follow func()) (output string) {
+	outer := w.output
+	w.output = ""
+	follow()
+	output, w.output = w.output, outer
+	return output
 }
 
 // addOutput records the known output of echo and the like, or of a program that may pass on its input. If saves is
@@ -257,8 +264,7 @@ func (w *walker) scanSegment(segment string) {
 		return
 	}
 	w.scanned[segment] = struct{}{}
-	argv := append(unknownProgram(1), policy.Word{Text: withoutQuotes.Replace(segment)})
-	w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Possible: true, Source: segment})
+	w.suspected("?", withoutQuotes.Replace(segment), false, segment)
 }
 
 var withoutQuotes = strings.NewReplacer(`'`, "", `"`, "", `\`, "")
@@ -269,11 +275,6 @@ func (w *walker) spend(args []word, source string, wrapped int) bool {
 		return true
 	}
 	w.exhausted()
-	w.add(policy.Effect{Kind: policy.Exec, Argv: appendWords(unknownProgram(len(args)), args), Possible: true, Source: source})
+	w.add(policy.Effect{Kind: policy.Exec, Argv: appendWords([]policy.Word{{Text: "?"}}, args), Possible: true, Source: source})
 	return false
-}
-
-// unknownProgram returns a command of n words of which any may be a command.
-func unknownProgram(n int) []policy.Word {
-	return append(make([]policy.Word, 0, n+1), policy.Word{Text: "?"})
 }

@@ -277,15 +277,13 @@ var seed = sync.OnceValue(maphash.MakeSeed)
 func hashOf(e *policy.Effect) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed())
-	maphash.WriteComparable(&h, [...]bool{e.Tree, e.Possible, e.Unknown, e.Code})
-	maphash.WriteComparable(&h, [...]int{int(e.Kind), e.Port, len(e.Argv)})
+	maphash.WriteComparable(&h, [...]any{e.Tree, e.Possible, e.Unknown, e.Code, e.Kind, e.Port, len(e.Argv), e.Path, e.Part, e.Canonical, e.Host, e.Scheme, e.Method, e.Name, e.Why})
 	for _, a := range e.Argv {
 		maphash.WriteComparable(&h, a)
 	}
 	for _, dir := range e.Dirs {
 		maphash.WriteComparable(&h, dir)
 	}
-	maphash.WriteComparable(&h, [...]string{e.Path, e.Part, e.Canonical, e.Host, e.Scheme, e.Method, e.Name, e.Why})
 	return h.Sum64()
 }
 
@@ -295,6 +293,11 @@ func (w *walker) add(e policy.Effect) {
 		w.seen[key] = true
 		w.found = append(w.found, e)
 	}
+}
+
+// suspected adds a text that may be run: by a shell if reader is <, by an unknown program if it is ?.
+func (w *walker) suspected(reader, text string, code bool, source string) {
+	w.add(policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: reader}, {Text: text}}, Possible: true, Code: code, Source: source})
 }
 
 func (w *walker) opaque(why, source string) { w.unfollowed(policy.Effect{Why: why, Source: source}) }
@@ -331,8 +334,7 @@ func (w *walker) scanKept(obeyed bool, behind ...word) {
 	if n := slices.IndexFunc(behind, unclear); n >= 0 {
 		behind = behind[:n]
 	}
-	text := w.kept.String() + " " + spaced(behind)
-	w.add(policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: "<"}, {Text: text}}, Possible: true, Code: obeyed})
+	w.suspected("<", w.kept.String()+" "+spaced(behind), obeyed, "")
 }
 
 // keep adds a text that the script keeps, from which it may run commands later.

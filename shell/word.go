@@ -318,11 +318,9 @@ func (w *walker) substitution(p *syntax.CmdSubst, b *builder, s *state, quoted b
 		w.opaque("quotes and here-documents inside backquotes are read differently by bash", text)
 	}
 	w.checkHereDocument(text, p.Stmts)
-	output := w.output
-	w.output = ""
-	w.apart(s, func(sub *state) { w.stmts(p.Stmts, sub) })
-	w.keep(w.output)
-	w.output = output + w.output
+	output := w.outputOf(func() { w.apart(s, func(sub *state) { w.stmts(p.Stmts, sub) }) })
+	w.keep(output)
+	w.output += output
 	v, numbers := w.knownOutput(p, s)
 	begins := !b.present
 	if b.value(v, quoted, s); numbers && !quoted && !s.split {
@@ -332,11 +330,8 @@ func (w *walker) substitution(p *syntax.CmdSubst, b *builder, s *state, quoted b
 
 func (w *walker) processSubstitution(p *syntax.ProcSubst, b *builder, s *state) {
 	w.checkHereDocument(w.text(p), p.Stmts)
-	output := w.output
-	w.output = ""
-	w.alongside(s, func(sub *state) { w.stmts(p.Stmts, sub) })
-	w.feed(w.output, false, s)
-	if w.output = output; len(p.Stmts) == 0 {
+	w.feed(w.outputOf(func() { w.alongside(s, func(sub *state) { w.stmts(p.Stmts, sub) }) }), false, s)
+	if len(p.Stmts) == 0 {
 		b.unknown(false) // not expanded by bash
 		return
 	}
