@@ -13,7 +13,6 @@ import (
 type glob struct {
 	prefix string   // without a final slash; "" for the root
 	rest   []string // components after prefix; "**" is any number of them
-	need   string   // text that every match contains after prefix
 	fold   bool
 }
 
@@ -42,22 +41,7 @@ func compileGlob(pattern string, o Options, fold bool) (glob, error) {
 			g.rest[i] = strings.ToLower(c)
 		}
 	}
-	g.need = needed(g.rest)
 	return g, nil
-}
-
-func needed(parts []string) (longest string) {
-	for _, part := range parts {
-		if strings.ContainsAny(part, `?[]{}\`) {
-			continue
-		}
-		for text := range strings.SplitSeq(part, "*") {
-			if len(text) > len(longest) {
-				longest = text
-			}
-		}
-	}
-	return longest
 }
 
 func checkGlob(pattern, text string, parts []string) error {
@@ -107,7 +91,7 @@ const metas = `*?[]{}\`
 // match matches an absolute clean path. "dir/**" matches dir too.
 func (g *glob) match(path string) bool {
 	rest, ok := g.below(path)
-	return ok && strings.Contains(rest, g.need) && matchParts(g.rest, rest)
+	return ok && matchParts(g.rest, rest)
 }
 
 func (g *glob) covers(path string) bool {

@@ -309,10 +309,7 @@ func (w *walker) indirect(args []word, s *state, source string) bool {
 		w.evaluates("an option of `"+args[0].text+"` is not followed", source)
 	case len(c.Runs) == 0:
 	default:
-		rest := args[c.Runs[0].At:]
-		if !rest[0].known() || rest[0].text == "" {
-			w.unknownCommand("the program is known only when it runs", source, rest[1:]...)
-		} else if !w.builtin(rest, s, source) {
+		if rest := args[c.Runs[0].At:]; !w.unknownProgram(rest, source) && !w.builtin(rest, s, source) {
 			w.programs(rest, s, source)
 		}
 	}

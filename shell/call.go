@@ -114,19 +114,8 @@ func (w *walker) run(args []word, s *state, source string) {
 	if !w.spend(args, source, 0) {
 		return
 	}
-	if w.first == nil {
-		w.first = args
-	}
 	first := args[0]
-	if !first.known() || first.text == "" {
-		w.unknownCommand("the program is known only when it runs", source, args[1:]...)
-		if first.glob {
-			w.globbedProgram(args, source)
-		}
-		// Deny rules also match the remaining words as a command.
-		if len(args) > 1 && !args[1].dynamic {
-			w.add(policy.Effect{Kind: policy.Exec, Argv: policyWords(args[1:]), Possible: true, Source: source})
-		}
+	if w.unknownProgram(args, source) {
 		return
 	}
 	if f, ok := s.funcs.Get(first.text); ok {
@@ -144,16 +133,29 @@ func (w *walker) run(args []word, s *state, source string) {
 	}
 }
 
-func (w *walker) globbedProgram(args []word, source string) {
+// unknownProgram reports a command whose program is not known. Rules may match the names that a pattern matches, and the
+// words after it as a command.
+func (w *walker) unknownProgram(args []word, source string) bool {
+	if args[0].known() && args[0].text != "" {
+		return false
+	}
+	w.unknownCommand("the program is known only when it runs", source, args[1:]...)
+	rest := policyWords(args[1:])
+	if len(rest) > 0 && !args[1].dynamic {
+		w.add(policy.Effect{Kind: policy.Exec, Argv: rest, Possible: true, Source: source})
+	}
+	if !args[0].glob {
+		return true
+	}
 	names, _ := w.glob(args[0].text)
 	for _, name := range names {
 		if w.steps -= 1 + len(args)/4; w.steps <= 0 {
 			w.exhausted()
-			return
+			break
 		}
-		argv := append([]policy.Word{{Text: name}}, policyWords(args[1:])...)
-		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Possible: true, Source: source})
+		w.add(policy.Effect{Kind: policy.Exec, Argv: append([]policy.Word{{Text: name}}, rest...), Possible: true, Source: source})
 	}
+	return true
 }
 
 // followStarted follows the commands that a program starts. It reports whether the program does nothing else.
@@ -313,11 +315,7 @@ func (w *walker) programs(args []word, s *state, source string) {
 
 // external follows a command that is no function: a builtin stands for the program of the same name.
 func (w *walker) external(args []word, s *state, source string) {
-	if !args[0].known() || args[0].text == "" {
-		w.unknownCommand("the program is known only when it runs", source, args[1:]...)
-		return
-	}
-	if !w.spend(args, source, w.wrapped) {
+	if w.unknownProgram(args, source) || !w.spend(args, source, w.wrapped) {
 		return
 	}
 	w.wrapped++

@@ -50,10 +50,8 @@ func (w *walker) plainParam(name string, b *builder, s *state, quoted bool) {
 	switch {
 	case name == "@" || name == "*":
 		w.positional(name == "@", b, s, quoted)
-	case texts.IsNumber(name):
-		w.argument(name, b, s, quoted)
 	default:
-		v := w.parameter(name, s)
+		v, _ := w.operandOf(name, s)
 		if w.steps -= len(v.text) / 64; w.steps <= 0 {
 			v = unknown() // long values that are used often take too much time
 		}
@@ -191,15 +189,18 @@ const (
 func (w *walker) operandOf(name string, s *state) (value, answer) {
 	if texts.IsNumber(name) {
 		n, count := atoi(name), s.params.count()
+		rest := s.params.shift(n - 1).words
 		switch {
-		case count < 0 || n == 0:
-			return unknown(), perhaps
-		case n > count:
+		case n == 0:
+			return w.ownName(s), perhaps
+		case count >= 0 && n > count:
 			return value{}, no
-		case s.params.words[n-1].known():
-			return s.params.words[n-1].value, yes
+		case len(rest) == 0 || rest[0].several():
+			return unknown(), perhaps // preceding arguments may be any number
+		case rest[0].known():
+			return rest[0].value, yes
 		}
-		return s.params.words[n-1].value, perhaps
+		return rest[0].value, perhaps
 	}
 	v := w.parameter(name, s)
 	found, exists := s.vars.Get(name)
@@ -342,7 +343,10 @@ func (w *walker) positional(separate bool, b *builder, s *state, quoted bool) {
 			if i > 0 {
 				b.separate(words[i-1], a, one)
 			}
-			w.knownWord(a, b, s, quoted, separate)
+			if b.value(a.value, quoted, s); a.many {
+				b.unknown(one)
+			}
+			b.cur.many = b.cur.many || a.glob && separate
 		}
 	}
 }
@@ -365,34 +369,4 @@ func (w *walker) ownName(s *state) value {
 		return unknown()
 	}
 	return v.value
-}
-
-func (w *walker) argument(name string, b *builder, s *state, quoted bool) {
-	n, count := atoi(name), s.params.count()
-	if n == 0 {
-		b.value(w.ownName(s), quoted, s)
-		return
-	}
-	if count >= 0 && n > count {
-		if quoted {
-			b.literal("", true)
-		}
-		return
-	}
-	rest := s.params.shift(n - 1)
-	if len(rest.words) == 0 || rest.words[0].many || rest.words[0].glob {
-		b.unknown(quoted) // preceding arguments may be any number
-		return
-	}
-	w.steps -= len(rest.words[0].text) / 64
-	w.knownWord(rest.words[0], b, s, quoted, false)
-}
-
-func (w *walker) knownWord(a word, b *builder, s *state, quoted, separate bool) {
-	b.value(a.value, quoted, s)
-	if a.many {
-		b.unknown(quoted && !separate)
-	} else if a.glob {
-		b.cur.many = b.cur.many || separate
-	}
 }

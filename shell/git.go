@@ -126,25 +126,17 @@ func (w *walker) changedRepository(dir string, s *state) bool {
 
 // foreign reports whether git may find a repository other than the workspace's.
 func (w *walker) foreign(dir string) bool {
-	var asked []string
-	found, known := false, false
-	for d := dir; d != w.workspace && !known && !found; d = filepath.Dir(d) {
-		if found, known = w.repositories[d]; known {
-			break
-		}
-		if w.steps -= 2; w.steps <= 0 {
+	for d := dir; d != w.workspace; d = filepath.Dir(d) {
+		if w.steps -= 4; w.steps <= 0 {
 			w.exhausted()
 			return true
 		}
-		asked = append(asked, d)
 		bare := w.exists(d+"/HEAD") && w.isDir(d+"/objects", 0)
-		top := d == "" || d == "/"
-		found = top || bare || w.exists(d+"/.git")
+		if d == "" || d == "/" || bare || w.exists(d+"/.git") {
+			return true
+		}
 	}
-	for _, d := range asked {
-		w.repositories[d] = found
-	}
-	return found
+	return false
 }
 
 func (w *walker) gitDirectory(args []word, s *state) ([]word, *state) {

@@ -72,7 +72,7 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 	room := len(script) / 32
 	w := &walker{
 		Analyser: a, steps: maxSteps, paths: maxPaths, found: make([]policy.Effect, 0, 2*room), seen: make(map[uint64]bool, room),
-		touched: touched{names: make(map[string]bool)}, canonical: make(map[string]string, room), globs: make(map[string]globbed), names: make(map[string]string), bodies: make(map[string][]*syntax.Stmt), scanned: make(map[string]struct{}), repositories: make(map[string]bool),
+		touched: touched{names: make(map[string]bool)}, canonical: make(map[string]string, room), globs: make(map[string]globbed), names: make(map[string]string), bodies: make(map[string][]*syntax.Stmt), scanned: make(map[string]struct{}),
 	}
 	// The parser may panic on malicious input.
 	defer func() {
@@ -97,7 +97,7 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 	}
 	w.throughLinksMade()
 	if len(w.found) == 0 {
-		w.add(policy.Effect{Kind: policy.Exec, Argv: w.idle(), Dirs: s.dirs, Source: script})
+		w.add(policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: ":"}}, Dirs: s.dirs, Source: script})
 	}
 	return w.found
 }
@@ -124,7 +124,6 @@ type walker struct {
 	beside   int    // processes that run concurrently with the statement
 	source   string // text being followed
 	changes  int    // number of changes to variables, directories and functions
-	first    []word // the first command; see idle
 
 	loops []*loop  // of this process
 	calls []*call  // of this process
@@ -153,10 +152,9 @@ type walker struct {
 	printed    []programs.Operand // trees whose names the left side of a pipe prints
 
 	// Caches of file system lookups and of scanned texts.
-	canonical    map[string]string
-	repositories map[string]bool // whether git finds a foreign repository in a directory
-	globs        map[string]globbed
-	scanned      map[string]struct{}
+	canonical map[string]string
+	globs     map[string]globbed
+	scanned   map[string]struct{}
 }
 
 type globbed struct {
@@ -165,14 +163,6 @@ type globbed struct {
 }
 
 func listed(words, text string) bool { return programs.IsField(words, text) }
-
-// idle returns the command that stands for a script without effects.
-func (w *walker) idle() []policy.Word {
-	if len(w.first) > 0 && listed("exit return break continue shift wait : true false", w.first[0].text) {
-		return policyWords(w.first)
-	}
-	return []policy.Word{{Text: ":"}}
-}
 
 // script follows a text until a syntax error, as bash does.
 func (w *walker) script(text string, s *state) {
