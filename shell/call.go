@@ -150,7 +150,6 @@ func (w *walker) unknownProgram(args []word, source string) bool {
 	names, _ := w.glob(args[0].text)
 	for _, name := range names {
 		if w.steps -= 1 + len(args)/4; w.steps <= 0 {
-			w.exhausted()
 			break
 		}
 		w.add(policy.Effect{Kind: policy.Exec, Argv: append([]policy.Word{{Text: name}}, rest...), Possible: true, Source: source})

@@ -68,17 +68,11 @@ func (w *walker) declareArg(d *declaration, as *syntax.Assign, s *state, source 
 	name := as.Name.Value
 	if as.Array != nil || as.Index != nil {
 		return func() {
-			d.named = true
-			d := *d
-			d.array = true
-			if d.functions || d.prints {
-				w.opaque("a declaration that prints may assign nothing", source)
-			}
-			w.enterScope(&d, name, s)
-			w.mark(&declaration{integer: d.integer, hash: d.hash}, name, s)
-			w.declaredIndex(as, s)
-			w.assign(as, s, d.export)
-			w.mark(&d, name, s)
+			w.declareAs(d, &declaration{integer: d.integer, hash: d.hash}, name, s, source, func() {
+				w.declaredIndex(as, s)
+				w.assign(as, s, d.export)
+			})
+			w.mark(&declaration{array: true}, name, s)
 		}
 	}
 	v := w.assigned(as.Value, s)
@@ -86,7 +80,6 @@ func (w *walker) declareArg(d *declaration, as *syntax.Assign, s *state, source 
 		if as.Append {
 			v = w.appended(s.get(name), v)
 		}
-		d.named = true
 		w.declareValue(d, name, v, s, source)
 	}
 }
@@ -118,16 +111,23 @@ func (w *walker) declaredWords(as *syntax.Assign, s *state) (words []word, ok bo
 }
 
 func (w *walker) declareValue(d *declaration, name string, v value, s *state, source string) {
-	if d.functions || d.prints {
+	w.declareAs(d, &declaration{integer: d.integer, array: d.array}, name, s, source, func() {
+		compound := !v.known() || strings.HasPrefix(v.text, "(")
+		if s.get(name).array && compound {
+			w.opaque("the text of an array is evaluated", source)
+		}
+		w.setVar(name, v, s, d.export)
+	})
+}
+
+// declareAs follows what sets a variable that has the attributes of first then, and later those of d.
+func (w *walker) declareAs(d, first *declaration, name string, s *state, source string, set func()) {
+	if d.named = true; d.functions || d.prints {
 		w.opaque("a declaration that prints may assign nothing", source)
 	}
 	w.enterScope(d, name, s)
-	w.mark(&declaration{integer: d.integer, array: d.array}, name, s)
-	compound := !v.known() || strings.HasPrefix(v.text, "(")
-	if s.get(name).array && compound {
-		w.opaque("the text of an array is evaluated", source)
-	}
-	w.setVar(name, v, s, d.export)
+	w.mark(first, name, s)
+	set()
 	w.mark(d, name, s)
 }
 

@@ -128,7 +128,6 @@ func (w *walker) changedRepository(dir string, s *state) bool {
 func (w *walker) foreign(dir string) bool {
 	for d := dir; d != w.workspace; d = filepath.Dir(d) {
 		if w.steps -= 4; w.steps <= 0 {
-			w.exhausted()
 			return true
 		}
 		bare := w.exists(d+"/HEAD") && w.isDir(d+"/objects", 0)
@@ -147,7 +146,6 @@ func (w *walker) gitDirectory(args []word, s *state) ([]word, *state) {
 			return append(out, args[i:]...), s
 		case next && args[i].is("-C") && !args[i+1].several():
 			if w.steps -= 3; w.steps <= 0 {
-				w.exhausted()
 				return append(out, args[i:]...), s
 			}
 			s = w.startedIn(args[i+1], s, "git -C")

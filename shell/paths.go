@@ -30,9 +30,6 @@ func (w *walker) path(kind programs.Kind, wd word, s *state, source string) {
 	}
 	dynamic := wd.dynamic || wd.glob
 	w.operandPath(programs.Operand{Kind: kind, Word: policy.Word{Text: prefix, Dynamic: dynamic}}, s, source)
-	if dynamic && strings.Contains(prefix, "/") {
-		w.possible(kindOf(kind), prefix+"…", s, source)
-	}
 }
 
 var sockets = []string{"/dev/tcp/", "/dev/udp/"}
@@ -57,6 +54,9 @@ func (w *walker) operandPath(o programs.Operand, s *state, source string) {
 	switch {
 	case o.Word.Dynamic || file && relative:
 		w.add(policy.Effect{Kind: kindOf(o.Kind), Unknown: true, Tree: o.Tree, Part: o.Part, Source: source})
+		if o.Word.Dynamic && strings.Contains(text, "/") { // … is any name in that directory
+			w.possible(kindOf(o.Kind), text+"…", s, source)
+		}
 		return
 	case socket >= 0:
 		host, port, _ := strings.Cut(strings.TrimPrefix(text, sockets[socket]), "/")
@@ -95,10 +95,7 @@ func (w *walker) pathEffects(kind policy.Kind, text string, s *state) iter.Seq[p
 			return
 		}
 		for _, raw := range s.named(text) {
-			if w.paths -= len(raw); w.paths <= 0 {
-				w.exhausted()
-				return
-			}
+			w.steps -= len(raw) / 96
 			e := policy.Effect{Kind: kind, Path: filepath.Clean(raw), Canonical: w.canonicalPath(raw)}
 			w.throughLinks(raw, s)
 			more := false

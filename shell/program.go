@@ -142,9 +142,6 @@ func (w *walker) operands(c *programs.Command, args []word, s *state, source str
 		w.linked.Begin(o, c.Name == "ln")
 		w.operandPath(o, s, source)
 		w.linked.Begin(programs.Operand{}, false)
-		if strings.Contains(o.Word.Text, "/") && o.Word.Dynamic { // … is any name in that directory
-			w.possible(kindOf(o.Kind), o.Word.Text+"…", s, source)
-		}
 		if o.Word.Dynamic && o.Kind == programs.Read && w.xargs > 0 {
 			w.fromPipe(s, source)
 		}
@@ -278,7 +275,6 @@ func (w *walker) glob(pattern string) ([]string, bool) {
 	g, ok := w.globs[pattern]
 	if !ok {
 		if w.steps -= globSteps; w.steps <= 0 {
-			w.exhausted()
 			return nil, false
 		}
 		g.names, g.complete = w.resolver.Glob(pattern, maxGlob)

@@ -23,7 +23,9 @@ func (w *walker) redirect(r *syntax.Redirect, s *state) {
 		w.endOfDocument(r)
 	}
 	if r.Hdoc != nil {
-		w.feed(w.document(r.Hdoc, s), first, s)
+		b := &builder{}
+		w.doubleQuoted(&syntax.DblQuoted{Parts: r.Hdoc.Parts}, b, s)
+		w.feed(b.raw.String(), first, s)
 	}
 	if r.Word == nil || here {
 		return
@@ -59,14 +61,6 @@ func (w *walker) descriptor(r *syntax.Redirect) {
 	if len(r.N.Value) > 1 && (w.posix || r.N.Value[0] >= '5') {
 		w.opaque("bash itself may use this descriptor, for a process substitution, and dash takes it for a word", w.text(r))
 	}
-}
-
-func (w *walker) document(doc *syntax.Word, s *state) string {
-	b := &builder{}
-	for _, p := range doc.Parts {
-		w.part(p, b, s, true)
-	}
-	return b.raw.String()
 }
 
 // endOfDocument checks that bash ends a here-document at the same line: the first that equals its delimiter.
@@ -274,7 +268,7 @@ func (w *walker) spend(args []word, source string, wrapped int) bool {
 	if w.steps -= 1 + len(args)/4; w.steps > 0 && wrapped < maxInner {
 		return true
 	}
-	w.exhausted()
+	w.opaque(tooMuch, "")
 	w.add(policy.Effect{Kind: policy.Exec, Argv: appendWords([]policy.Word{{Text: "?"}}, args), Possible: true, Source: source})
 	return false
 }

@@ -105,7 +105,6 @@ func (w *walker) resolve(path string) string {
 		return canonical
 	}
 	if w.steps -= 3; w.steps <= 0 {
-		w.exhausted()
 		return ""
 	}
 	canonical = w.lookUp(path)

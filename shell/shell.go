@@ -24,20 +24,21 @@ import (
 
 // Limits of an analysis. What exceeds them is Opaque.
 const (
-	maxSteps  = 3000    // statements, counted in each iteration
-	maxDepth  = 60      // of nested syntax
-	maxInner  = 12      // nested scripts: bash -c, eval, functions
-	maxWords  = 1024    // of one command
-	maxBraces = 256     // alternatives of one word
-	maxItems  = 24      // iterations of a for loop followed one by one
-	maxDirs   = 8       // directories the shell may be in
-	maxGlob   = 200     // names of one pattern
-	maxPaths  = 1 << 18 // total bytes of reported paths
-	maxLinks  = 64      // symbolic links created or moved
-	maxNames  = 32      // trees whose names a pipe carries
-	maxTurns  = 3       // iterations that change the directory
-	globSteps = 20      // steps that one pattern costs
+	maxSteps  = 3000 // statements, counted in each iteration
+	maxDepth  = 60   // of nested syntax
+	maxInner  = 12   // nested scripts: bash -c, eval, functions
+	maxWords  = 1024 // of one command
+	maxBraces = 256  // alternatives of one word
+	maxItems  = 24   // iterations of a for loop followed one by one
+	maxDirs   = 8    // directories the shell may be in
+	maxGlob   = 200  // names of one pattern
+	maxLinks  = 64   // symbolic links created or moved
+	maxNames  = 32   // trees whose names a pipe carries
+	maxTurns  = 3    // iterations that change the directory
+	globSteps = 20   // steps that one pattern costs
 )
+
+const tooMuch = "it holds too much to be followed"
 
 // Options describe where scripts run.
 type Options struct {
@@ -71,7 +72,7 @@ func New(o Options) *Analyser {
 func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 	room := len(script) / 32
 	w := &walker{
-		Analyser: a, steps: maxSteps, paths: maxPaths, found: make([]policy.Effect, 0, 2*room), seen: make(map[uint64]bool, room),
+		Analyser: a, steps: maxSteps, found: make([]policy.Effect, 0, 2*room), seen: make(map[uint64]bool, room),
 		touched: touched{names: make(map[string]bool)}, canonical: make(map[string]string, room), globs: make(map[string]globbed), names: make(map[string]string), bodies: make(map[string][]*syntax.Stmt), scanned: make(map[string]struct{}),
 	}
 	// The parser may panic on malicious input.
@@ -93,7 +94,7 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 	w.script(script, s)
 	w.runTraps(s)
 	if w.steps <= 0 {
-		w.exhausted()
+		w.opaque(tooMuch, "")
 	}
 	w.throughLinksMade()
 	if len(w.found) == 0 {
@@ -113,7 +114,6 @@ type walker struct {
 	found    []policy.Effect // in order, without duplicates
 	seen     map[uint64]bool // hashes of found
 	steps    int             // remaining; at 0 the rest is Opaque
-	paths    int             // remaining bytes of reported paths
 	depth    int
 	inner    int
 	wrapped  int    // nesting of programs that run programs
@@ -222,7 +222,6 @@ func (w *walker) parse(text string, s *state) {
 		w.stmt(stmt, s)
 		s.settle()
 		if w.steps <= 0 {
-			w.exhausted()
 			w.scan(text[min(int(stmt.Pos().Offset()), len(text)):])
 			over = true
 		}
@@ -333,5 +332,3 @@ func (w *walker) keep(text string) {
 		w.kept.WriteString(text)
 	}
 }
-
-func (w *walker) exhausted() { w.opaque("it holds too much to be followed", "") }

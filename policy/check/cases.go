@@ -94,27 +94,18 @@ func (c *Case) Failure(j *Judge) string {
 func Examples(o policy.Options, f policy.File) (passed int, failures []string, err error) {
 	bare := f
 	bare.Commands = slices.Clone(f.Commands)
-	for i := range bare.Commands {
+	for i, rule := range bare.Commands {
+		passed += len(rule.Match) + len(rule.NotMatch)
 		bare.Commands[i].Match, bare.Commands[i].NotMatch = nil, nil
 	}
 	if _, err := policy.Compile(o, bare); err != nil {
 		return 0, nil, err
 	}
-	try := func(rule policy.Rule, match, notMatch []string) {
-		rule.Match, rule.NotMatch = match, notMatch
-		if _, err := policy.Compile(o, policy.File{Name: f.Name, Commands: []policy.Rule{rule}}); err != nil {
+	var all interface{ Unwrap() []error }
+	if _, err := policy.Compile(o, f); errors.As(err, &all) {
+		for _, err := range all.Unwrap() {
 			failures = append(failures, err.Error())
-			return
-		}
-		passed++
-	}
-	for _, rule := range f.Commands {
-		for _, text := range rule.Match {
-			try(rule, []string{text}, nil)
-		}
-		for _, text := range rule.NotMatch {
-			try(rule, nil, []string{text})
 		}
 	}
-	return passed, failures, nil
+	return passed - len(failures), failures, nil
 }

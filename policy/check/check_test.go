@@ -77,7 +77,7 @@ func TestWhatIsMissingIsReadable(t *testing.T) {
 		{append(runs("x"), policy.Effect{Kind: policy.Opaque, Why: "y"}), `none in the policy: what cannot be analysed is never allowed; write the command so that its programs and files are literal words`},
 	} {
 		m := j.Missing(c.effects)
-		if got := m.String("p.yaml"); got != c.want {
+		if got := j.ExplainEffects(c.effects).Change; got != c.want {
 			t.Errorf("%v:\n got %s\nwant %s", c.effects, got, c.want)
 		}
 		if allowed := j.Decide(c.effects).Action == policy.Allow; allowed != (len(m.Obstacles) == 0) {

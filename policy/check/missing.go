@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -73,27 +74,6 @@ func sameChange(a, b policy.Change) bool {
 	return a.File == b.File && a.Text("") == b.Text("")
 }
 
-// String formats all changes in one line. user is the name of the user's file.
-func (m Missing) String(user string) string {
-	if len(m.Obstacles) == 0 {
-		return ""
-	}
-	var parts []string
-	for _, o := range m.Obstacles {
-		if o.Why != "" {
-			return "none in the policy: " + o.Why
-		}
-		if text := o.Change.Text(user); !slices.Contains(parts, text) {
-			parts = append(parts, text)
-		}
-	}
-	text := strings.Join(parts, "; and ")
-	if m.Proved {
-		text += "; then it is allowed"
-	}
-	return text
-}
-
 // Explanation is a decision with the changes that would allow the call.
 type Explanation struct {
 	policy.Decision
@@ -135,15 +115,19 @@ func (j *Judge) ExplainEffects(effects []policy.Effect) Explanation {
 		return e
 	}
 	missing := j.Missing(effects)
-	e.Change, e.Proved = missing.String(j.Policy.User().Name), missing.Proved
+	e.Proved = missing.Proved
 	for _, o := range missing.Obstacles {
-		if o.Why != "" && e.Barred == "" {
-			e.Barred = o.Why
-		}
+		e.Barred = cmp.Or(e.Barred, o.Why)
 		e.Loosens = e.Loosens || o.Change.Rule.ID == ""
-		if o.Why == "" {
-			e.Needs = append(e.Needs, o.Change.Text(j.Policy.User().Name))
+		if text := o.Change.Text(j.Policy.User().Name); o.Why == "" && !slices.Contains(e.Needs, text) {
+			e.Needs = append(e.Needs, text)
 		}
+	}
+	switch e.Change = strings.Join(e.Needs, "; and "); {
+	case e.Barred != "":
+		e.Change = "none in the policy: " + e.Barred
+	case e.Proved:
+		e.Change += "; then it is allowed"
 	}
 	return e
 }

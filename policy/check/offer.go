@@ -24,17 +24,10 @@ type Offer struct {
 // Offers returns the ways to remember the approval of a call. There are none if a rule asks every time, if a built-in
 // rule or another file asks, or if no rule can name the effects.
 func (j *Judge) Offers(effects []policy.Effect, h *History) (list []Offer) {
-	needs, err := j.needs(effects)
-	if err != nil {
-		return nil
-	}
 	for _, scope := range []string{"command", "prefix"} {
-		o := Offer{Scope: scope}
-		for _, n := range needs {
-			o.Changes = append(o.Changes, covering(n, scope, ""))
-		}
+		o, err := j.offer(scope, "", effects, h)
 		same := len(list) > 0 && slices.EqualFunc(o.Changes, list[0].Changes, sameChange)
-		if !same && j.proves(&o, needs, effects, h) {
+		if err == nil && !same {
 			list = append(list, o)
 		}
 	}
@@ -44,13 +37,17 @@ func (j *Judge) Offers(effects []policy.Effect, h *History) (list []Offer) {
 // Offer returns the way to remember an approval by a person's command pattern. The error says why the pattern does not
 // allow the call.
 func (j *Judge) Offer(pattern string, effects []policy.Effect, h *History) (Offer, error) {
+	return j.offer("rule", pattern, effects, h)
+}
+
+func (j *Judge) offer(scope, pattern string, effects []policy.Effect, h *History) (Offer, error) {
 	needs, err := j.needs(effects)
 	if err != nil {
 		return Offer{}, err
 	}
-	o := Offer{Scope: "rule"}
+	o := Offer{Scope: scope}
 	for _, n := range needs {
-		c := covering(n, "rule", pattern)
+		c := covering(n, scope, pattern)
 		if !slices.ContainsFunc(o.Changes, func(k policy.Change) bool { return sameChange(k, c) }) {
 			o.Changes = append(o.Changes, c)
 		}
