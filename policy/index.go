@@ -131,14 +131,12 @@ func (p *pattern) blockKeys() (keys []string) {
 	return keys
 }
 
-// named returns the rules for a program and those for any program, in this order.
+// named returns the rules for a program and those for any program.
 func (p *Policy) named(name string) (lists []*commandRules) {
 	for _, s := range p.sets {
 		if list := s.byName[name]; list != nil {
 			lists = append(lists, list)
 		}
-	}
-	for _, s := range p.sets {
 		lists = append(lists, &s.anyName)
 	}
 	return lists
@@ -230,14 +228,13 @@ func (p *Policy) about(host string) (rules []*rule) {
 type pathRules struct {
 	indexed[*rule]
 	fold    bool
-	longest int // maximum length of a prefix
-	// Rules that may select something below a tree: by a text in the tree's path, and by each parent of the prefix.
-	inTree, below map[string][]int32
+	longest int                // maximum length of a prefix
+	below   map[string][]int32 // rules that may select something below a tree: by each parent of the prefix
 }
 
 func (l *pathRules) add(r *rule) {
 	if l.below == nil {
-		l.inTree, l.below = make(map[string][]int32), make(map[string][]int32)
+		l.below = make(map[string][]int32)
 	}
 	at := int32(len(l.list))
 	var keys []string
@@ -254,9 +251,9 @@ func (l *pathRules) add(r *rule) {
 		deep := len(g.rest) > 2 && g.rest[0] == "**"
 		switch {
 		case deep && !hasMeta(g.rest[1]):
-			l.inTree[g.rest[1]] = append(l.inTree[g.rest[1]], at)
+			keys = append(keys, g.rest[1])
 		case deep, len(g.rest) > 1 && g.rest[0] != "**":
-			l.inTree[g.prefix] = append(l.inTree[g.prefix], at)
+			keys = append(keys, g.prefix)
 		}
 		l.longest = max(l.longest, len(g.prefix))
 	}
@@ -284,11 +281,7 @@ func baseName(path string) string { return path[strings.LastIndexByte(path, '/')
 // find returns the rules that may match a path in one of its forms or, with tree, something below it.
 func (l *pathRules) find(tree bool, forms ...string) []*rule {
 	var found []int32
-	try := func(key string) {
-		if found = append(found, l.by[key]...); tree {
-			found = append(found, l.inTree[key]...)
-		}
-	}
+	try := func(key string) { found = append(found, l.by[key]...) }
 	for _, path := range forms {
 		if l.fold {
 			path = strings.ToLower(path)

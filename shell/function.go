@@ -162,11 +162,11 @@ func (w *walker) runTrap(text string, s *state) {
 	if w.touched.params || len(w.calls) > 0 {
 		now.params = params{}
 	}
-	loops, calls, exits := w.loops, w.calls, w.exits
-	w.loops, w.calls, w.exits = nil, nil, nil
+	outer := w.process
+	w.process = process{}
 	w.script(text, now)
 	joinList(&s.traps, now.traps)
-	w.loops, w.calls, w.exits = loops, calls, exits
+	w.process = outer
 }
 
 func (p params) count() int {

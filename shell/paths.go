@@ -34,10 +34,6 @@ func (w *walker) path(kind programs.Kind, wd word, s *state, source string) {
 
 var sockets = []string{"/dev/tcp/", "/dev/udp/"}
 
-func mayBeSocket(before string) bool {
-	return slices.ContainsFunc(sockets, func(name string) bool { return strings.HasPrefix(before, name) || strings.HasPrefix(name, before) })
-}
-
 func kindOf(kind programs.Kind) policy.Kind {
 	if kind == programs.Write {
 		return policy.Write

@@ -113,7 +113,6 @@ func (w *walker) files(c *programs.Command, args []word, s *state, source string
 		c.AddStarted()
 	}
 	w.operands(c, args, s, source)
-	w.treesWritten(c, s)
 	w.links(c, s)
 	if len(w.printed) < maxNames {
 		w.printed = append(w.printed, c.Prints...)
@@ -123,6 +122,7 @@ func (w *walker) files(c *programs.Command, args []word, s *state, source string
 
 func (w *walker) operands(c *programs.Command, args []word, s *state, source string) {
 	all := c.Files()
+	trees := slices.ContainsFunc(all, func(o programs.Operand) bool { return o.Tree })
 	for i, o := range all {
 		all[i].Part = w.brought(c, o, s, source)
 	}
@@ -142,6 +142,11 @@ func (w *walker) operands(c *programs.Command, args []word, s *state, source str
 		w.linked.Begin(o, c.Name == "ln")
 		w.operandPath(o, s, source)
 		w.linked.Begin(programs.Operand{}, false)
+		if trees && o.Kind == programs.Write && !o.Word.Dynamic { // of cp -r a b, all below b
+			for _, file := range w.fromDirs(o.Word.Text, s) {
+				s.disk.write(file, true)
+			}
+		}
 		if o.Word.Dynamic && o.Kind == programs.Read && w.xargs > 0 {
 			w.fromPipe(s, source)
 		}
@@ -165,21 +170,6 @@ func (w *walker) brought(c *programs.Command, o programs.Operand, s *state, sour
 		w.possible(policy.Write, w.workspace+"/.git/HEAD", s, source)
 	}
 	return programs.PartBrought
-}
-
-// treesWritten marks all destinations of commands that write trees, such as "cp -r a b".
-func (w *walker) treesWritten(c *programs.Command, s *state) {
-	if !slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return o.Tree }) {
-		return
-	}
-	for _, o := range c.Operands {
-		if o.Kind != programs.Write || o.Word.Dynamic {
-			continue
-		}
-		for _, file := range w.fromDirs(o.Word.Text, s) {
-			s.disk.write(file, true)
-		}
-	}
 }
 
 // fromPipe adds possible effects on the names piped to xargs.

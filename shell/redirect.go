@@ -37,7 +37,7 @@ func (w *walker) redirect(r *syntax.Redirect, s *state) {
 	if listed("> >> >| &> &>>", r.Op.String()) {
 		w.printsTo(wd, r.N, s)
 	}
-	for _, one := range wd.alternatives() {
+	for _, one := range slices.Concat(wd.alternatives()...) {
 		w.target(r.Op, one, s, w.text(r))
 	}
 }
@@ -95,7 +95,8 @@ func (w *walker) target(op syntax.RedirOperator, wd word, s *state, source strin
 	if op == syntax.WordHdoc {
 		return
 	}
-	if wd.dynamic && !wd.glob && mayBeSocket(wd.text) {
+	mayBe := func(name string) bool { return strings.HasPrefix(wd.text, name) || strings.HasPrefix(name, wd.text) }
+	if wd.dynamic && !wd.glob && slices.ContainsFunc(sockets, mayBe) {
 		// It is reported after the more likely file.
 		defer w.add(policy.Effect{Kind: policy.Net, Unknown: wd.text == "", Source: source})
 	}

@@ -107,42 +107,13 @@ func (w *walker) resolve(path string) string {
 	if w.steps -= 3; w.steps <= 0 {
 		return ""
 	}
-	canonical = w.lookUp(path)
+	canonical = w.follow(path)
 	w.canonical[path] = canonical
 	return canonical
 }
 
 // maxPath is PATH_MAX of limits.h(0p), in bytes.
 const maxPath = 4096
-
-// lookUp resolves a path with as few system calls as possible.
-func (w *walker) lookUp(path string) string {
-	i := strings.LastIndexByte(path, '/')
-	switch path[i+1:] {
-	case "", ".", "..":
-		return w.follow(path)
-	}
-	directory, ok := w.canonical[path[:i+1]]
-	if !ok {
-		directory = w.follow(path[:i+1])
-		w.canonical[path[:i+1]] = directory
-	}
-	if directory == "" {
-		return ""
-	}
-	if proc.Holds(directory) {
-		return directory + path[i:]
-	}
-	here := path
-	if directory != path[:i] {
-		here = strings.TrimSuffix(directory, "/") + path[i:]
-	}
-	mode, err := w.resolver.Mode(here)
-	if err == nil && mode&fs.ModeSymlink == 0 || errors.Is(err, fs.ErrNotExist) {
-		return here
-	}
-	return w.follow(here)
-}
 
 func (w *walker) follow(path string) string {
 	n := strings.Count(path, "/")

@@ -125,9 +125,7 @@ type walker struct {
 	source   string // text being followed
 	changes  int    // number of changes to variables, directories and functions
 
-	loops []*loop  // of this process
-	calls []*call  // of this process
-	exits []*state // states that continue at the next line
+	process
 
 	names      map[string]string         // what aliases and hashed names stand for
 	renames    bool                      // they count
@@ -155,6 +153,13 @@ type walker struct {
 	canonical map[string]string
 	globs     map[string]globbed
 	scanned   map[string]struct{}
+}
+
+// process is where the process that is followed continues.
+type process struct {
+	loops []*loop
+	calls []*call
+	exits []*state // at the next line
 }
 
 type globbed struct {
@@ -266,7 +271,9 @@ var seed = sync.OnceValue(maphash.MakeSeed)
 func hashOf(e *policy.Effect) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed())
-	maphash.WriteComparable(&h, [...]any{e.Tree, e.Possible, e.Unknown, e.Code, e.Kind, e.Port, len(e.Argv), e.Path, e.Part, e.Canonical, e.Host, e.Scheme, e.Method, e.Name, e.Why})
+	maphash.WriteComparable(&h, [...]bool{e.Tree, e.Possible, e.Unknown, e.Code})
+	maphash.WriteComparable(&h, [...]int{int(e.Kind), e.Port, len(e.Argv)})
+	maphash.WriteComparable(&h, [...]string{e.Path, e.Part, e.Canonical, e.Host, e.Scheme, e.Method, e.Name, e.Why})
 	for _, a := range e.Argv {
 		maphash.WriteComparable(&h, a)
 	}

@@ -228,15 +228,14 @@ func (w *walker) alongside(s *state, walk func(*state)) {
 
 // apart follows a subshell: only its changes to the disk remain.
 func (w *walker) apart(s *state, walk func(*state)) {
-	loops, calls, exits, armed := w.loops, w.calls, w.exits, w.touched.armed
-	w.loops, w.exits, w.touched.armed = nil, nil, false
-	w.calls = slices.Clone(calls)
-	for i := range w.calls {
-		w.calls[i] = &call{body: calls[i].body, apart: calls[i]}
+	outer, armed := w.process, w.touched.armed
+	w.process, w.touched.armed = process{}, false
+	for _, c := range outer.calls {
+		w.calls = append(w.calls, &call{body: c.body, apart: c})
 	}
 	sub := w.fork(s)
 	sub.traps = nil
 	walk(sub)
 	w.runTraps(sub)
-	w.loops, w.calls, w.exits, w.touched.armed = loops, calls, exits, armed
+	w.process, w.touched.armed = outer, armed
 }

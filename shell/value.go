@@ -83,15 +83,21 @@ func atoi(s string) int {
 	return 1 << 30
 }
 
-// alternatives returns the words that the word may be.
-func (wd word) alternatives() (list []word) {
+// alternatives returns the lists of words that the word may be.
+func (wd word) alternatives() (lists [][]word) {
 	if wd.either == "" {
-		return []word{wd}
+		return [][]word{{wd}}
 	}
 	for text := range strings.SplitSeq(wd.either[1:], "\x00") {
-		list = append(list, plainWord(text))
+		b := &builder{fields: []word{plainWord(text)}}
+		if wd.many {
+			b.fields = nil
+			b.split(text)
+			b.cut()
+		}
+		lists = append(lists, b.fields)
 	}
-	return list
+	return lists
 }
 
 // anyOf returns what one of several words may be.
@@ -99,17 +105,13 @@ func (wd word) anyOf() value {
 	if wd.either == "" || !wd.many {
 		return wd.value
 	}
-	b := &builder{}
-	for _, choice := range wd.alternatives() {
-		b.split(choice.text)
-		b.cut()
-	}
-	if len(b.fields) == 0 {
+	words := slices.Concat(wd.alternatives()...)
+	if len(words) == 0 {
 		return unknown()
 	}
-	v := b.fields[0].value
-	for _, f := range b.fields[1:] {
-		v = v.or(f.value)
+	v := words[0].value
+	for _, one := range words[1:] {
+		v = v.or(one.value)
 	}
 	return v
 }
@@ -134,14 +136,7 @@ func (w *walker) chosen(args []word) int {
 // eachChoice runs a command once with each text that the i-th of its words may be.
 func (w *walker) eachChoice(args []word, i int, s *state, source string) {
 	out := &state{dead: true}
-	for _, choice := range args[i].alternatives() {
-		words := []word{choice}
-		if args[i].many {
-			b := &builder{}
-			b.split(choice.text)
-			b.cut()
-			words = b.fields
-		}
+	for _, words := range args[i].alternatives() {
 		branch := w.fork(s)
 		if words = slices.Concat(args[:i], words, args[i+1:]); len(words) > 0 {
 			w.run(words, branch, source)

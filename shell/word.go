@@ -341,17 +341,13 @@ func (w *walker) processSubstitution(p *syntax.ProcSubst, b *builder, s *state) 
 // checkHereDocument refuses a here-document in a substitution that is not one simple command. Bash 5.2 prints and
 // reparses those: "cat <<E; p; q" becomes "p q".
 func (w *walker) checkHereDocument(text string, stmts []*syntax.Stmt) {
-	if strings.Contains(text, "<<") && !isSimple(stmts) {
+	simple := len(stmts) == 1 && !stmts[0].Background && !stmts[0].Negated
+	if simple {
+		_, simple = stmts[0].Cmd.(*syntax.CallExpr)
+	}
+	if strings.Contains(text, "<<") && !simple {
 		w.opaque("bash loses a semicolon after a here-document in a substitution", text)
 	}
-}
-
-func isSimple(stmts []*syntax.Stmt) bool {
-	if len(stmts) != 1 || stmts[0].Background || stmts[0].Negated {
-		return false
-	}
-	_, simple := stmts[0].Cmd.(*syntax.CallExpr)
-	return simple
 }
 
 // procSubst is the path that stands for a process substitution.

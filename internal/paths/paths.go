@@ -97,7 +97,11 @@ func ResolveUntil(path string, stops ...string) (canonical, rest string, links [
 			done = Above(done)
 			continue
 		}
-		next := strings.TrimSuffix(done, "/") + "/" + name // Join is slower
+		// A piece of a clean path without links costs no memory.
+		next := path[:max(0, len(path)-len(rest))]
+		if next = strings.TrimRight(next, "/"); len(links) > 0 || len(next) != len(strings.TrimSuffix(done, "/"))+1+len(name) {
+			next = strings.TrimSuffix(done, "/") + "/" + name // Join is slower
+		}
 		target, err := readLink(next)
 		switch {
 		case err != nil:
