@@ -243,13 +243,9 @@ func (c *compiler) path(r Rule) {
 // written, because rules match both forms of a path.
 func (c *compiler) exceptions(r Rule) []glob {
 	fold := c.folds(r.Action != Allow)
-	out := c.globs(r, r.Except, fold)
-	if c.policy.options.Resolve == nil {
-		return out
-	}
 	written := compiler{policy: &Policy{options: c.policy.options}}
 	written.policy.options.Resolve = nil
-	return append(out, written.globs(r, r.Except, fold)...)
+	return append(c.globs(r, r.Except, fold), written.globs(r, r.Except, fold)...)
 }
 
 func (c *compiler) folds(allowing bool) bool {

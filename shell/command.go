@@ -310,13 +310,7 @@ func (w *walker) forClause(c *syntax.ForClause, s *state) {
 	body := func(s *state) { w.stmts(c.Do, s) }
 	switch l := c.Loop.(type) {
 	case *syntax.CStyleLoop:
-		evaluate := func(x syntax.ArithmExpr) func(*state) {
-			return func(s *state) {
-				if x != nil {
-					w.arithmetic(x, s)
-				}
-			}
-		}
+		evaluate := func(x syntax.ArithmExpr) func(*state) { return func(s *state) { w.arithmetic(x, s) } }
 		evaluate(l.Init)(s)
 		w.turns(s, &loop{}, evaluate(l.Cond), body, evaluate(l.Post))
 	case *syntax.WordIter:

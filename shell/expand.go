@@ -305,11 +305,8 @@ func (w *walker) expansionParts(p *syntax.ParamExp, s *state) {
 	if length, ok := p.Slice.Length.(*syntax.Word); p.Slice.Length != nil && (!ok || !texts.IsInteger(length.Lit())) {
 		w.mayStop(s)
 	}
-	for _, x := range []syntax.ArithmExpr{p.Slice.Offset, p.Slice.Length} {
-		if x != nil {
-			w.arithmetic(x, s)
-		}
-	}
+	w.arithmetic(p.Slice.Offset, s)
+	w.arithmetic(p.Slice.Length, s)
 }
 
 // mayStop records that bash may fail here and continue with the next line.

@@ -136,22 +136,17 @@ func (p *params) join(o params) (changed bool) {
 		*p = params{}
 		return true
 	}
-	if slices.Equal(p.words, o.words) {
-		return false
-	}
 	joined := slices.Clone(p.words)
-	for i, a := range joined {
-		b := o.words[i]
-		if a == b {
-			continue
+	for i, b := range o.words {
+		switch a := joined[i]; {
+		case a == b:
+		case a.many || b.many:
+			joined[i] = anyWords()
+		default:
+			joined[i] = word{value: a.value.or(b.value)}
 		}
-		if a.many || b.many {
-			*p = params{}
-			return true
-		}
-		joined[i] = word{value: a.value.or(b.value)}
-		changed = changed || joined[i] != a
 	}
+	changed = !slices.Equal(p.words, joined)
 	p.words = joined
 	return changed
 }
