@@ -30,7 +30,10 @@ func (b *builder) literal(text string, quoted bool) {
 	}
 	b.unclear = b.unclear || strings.HasPrefix(strings.TrimLeft(text, `'"`), "/") && strings.HasSuffix(b.sample.String(), texts.MadeName) // what mktemp prints may be empty
 	b.sample.WriteString(text)
-	if b.cur.number, b.cur.orEmpty, b.cur.fresh, b.cur.either = false, false, false, ""; b.cur.dynamic {
+	if b.cur.either = texts.Each(b.cur.either, "\x00"+text); b.cur.many && strings.ContainsAny(text, " \t\n") {
+		b.cur.either = "" // its texts are split at blanks
+	}
+	if b.cur.number, b.cur.orEmpty, b.cur.fresh = false, false, false; b.cur.dynamic {
 		special := strings.ContainsAny(text, "*?[") || b.bracket && strings.Contains(text, "]")
 		b.cur.glob = b.cur.glob || special && !quoted
 		return
@@ -90,6 +93,13 @@ func (b *builder) value(v value, quoted bool, s *state) {
 // beginning adds a value of which only the prefix is known, as one word or any number of words.
 func (b *builder) beginning(v value, one bool) {
 	begins, all := !b.present, b.raw.Len() == 0 && !b.cur.dynamic
+	before := b.cur.either
+	if !b.cur.dynamic && !b.cur.glob {
+		before = "\x00" + b.raw.String()
+	}
+	if !one && strings.ContainsAny(before, " \t\n") {
+		before = ""
+	}
 	b.literal(v.text, true)
 	unclear := b.unclear || !v.fresh
 	b.unknown(one)
@@ -97,9 +107,7 @@ func (b *builder) beginning(v value, one bool) {
 		b.sample.WriteString(strings.TrimPrefix(texts.FreshDir, v.text) + texts.MadeName)
 	}
 	b.cur.number, b.cur.orEmpty = v.number && begins, v.orEmpty && begins
-	if b.cur.fresh = v.fresh && all; all {
-		b.cur.either = v.either
-	}
+	b.cur.fresh, b.cur.either = v.fresh && all, texts.Each(before, v.either)
 }
 
 func (b *builder) matched(v value, quoted bool) {

@@ -35,6 +35,9 @@ func hostileScripts(t testing.TB) map[string]string {
 		"choices, many":        fill(choice, "a $x $x%d $x $x; ", ""),
 		"choices of programs":  fill(choice, "$x $x $x > $x; ", ""),
 		"choices in functions": choice + "f() { a $1 $2 $3; a $3 $2 $1; }; g() { f $1 $2 $x; f $x $1 $2; }; " + strings.Repeat("g $x $x; ", 5000),
+		"choices of parts":     fill(choice, "a x$x y$x$x \"$x z $x\" > $x/$x; ", ""),
+		"choices in evals":     fill(choice+"y=\"eval eval $x $x\"; ", "z=\"$y $x\"; eval \"$y $x\" \"$z\"; eval \"eval '$z'\"; ", ""),
+		"choices in shells":    fill(choice+"y=\"$x\"; ", "bash -c \"a $x; bash -c 'b $x; c $y'\"; ", ""),
 		"glob of braces, many": fill("rg -g '"+braces+"' x ", "d%d ", ""),
 	} {
 		out[name] = text

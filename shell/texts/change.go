@@ -117,3 +117,19 @@ func Either(a, b string) string {
 	}
 	return a
 }
+
+// Each joins each text of a list with each one of another. It returns "" as Either does.
+func Each(a, b string) (all string) {
+	if a == "" || b == "" || strings.Count(a, "\x00")*strings.Count(b, "\x00") > maxChoices {
+		return ""
+	}
+	for first := range strings.SplitSeq(a[1:], "\x00") {
+		for second := range strings.SplitSeq(b[1:], "\x00") {
+			all += "\x00" + first + second
+		}
+	}
+	if len(all) > maxChanged || strings.ContainsAny(all, `*?[\`) {
+		return ""
+	}
+	return all
+}
