@@ -204,8 +204,15 @@ func (w *walker) addOutput(args []word, saves bool, s *state) {
 	if decoded := programs.Decoded(text); decoded != "" {
 		text += "\n" + decoded
 	}
-	if listed("echo printf", args[0].text) {
-		text = texts.Printed(args[0].text, textsOf(args[1:]))
+	unknown := slices.ContainsFunc(args, func(a word) bool { return !a.known() })
+	name, _ := programs.System(args[0].text)
+	if name == "sed" && text != "" {
+		w.steps -= 8
+	}
+	if filtered, ok := texts.Filtered(append([]string{name}, textsOf(args[1:])...), s.input); ok && !unknown {
+		text = filtered
+	} else if listed("echo printf", name) {
+		text = texts.Printed(name, textsOf(args[1:]))
 	}
 	if w.output += text; len(w.output) > texts.MaxScript {
 		w.output = ""

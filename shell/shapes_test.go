@@ -38,6 +38,8 @@ func hostileScripts(t testing.TB) map[string]string {
 		"choices of parts":     fill(choice, "a x$x y$x$x \"$x z $x\" > $x/$x; ", ""),
 		"choices in evals":     fill(choice+"y=\"eval eval $x $x\"; ", "z=\"$y $x\"; eval \"$y $x\" \"$z\"; eval \"eval '$z'\"; ", ""),
 		"choices in shells":    fill(choice+"y=\"$x\"; ", "bash -c \"a $x; bash -c 'b $x; c $y'\"; ", ""),
+		"edits of a text":      fill("x="+strings.Repeat("ab", 90)+"; ", "echo $x | sed -E \"s/(a|b)*$x/&&&&/g;s/$x//\" | tr a-z b-z | rev | sh;", ""),
+		"edits of long texts":  fill("x="+strings.Repeat("ab", 9000)+"; ", "echo $x | sed \"s/$x/&&&&/g\" | tr a-z b-z | rev | sh;", ""),
 		"glob of braces, many": fill("rg -g '"+braces+"' x ", "d%d ", ""),
 	} {
 		out[name] = text
