@@ -48,7 +48,7 @@ func (w *walker) program(args []word, s *state, source string) {
 		w.startShells(args, c.Runs, s, source)
 	}
 	w.addOutput(args, c.Covers != programs.CoversRead, s)
-	w.inputByDetour(args, s, source)
+	w.detours(args, &c, s, source)
 	w.files(&c, args, s, source)
 }
 

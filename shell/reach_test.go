@@ -14,7 +14,7 @@ func TestWhatIsDeniedIsReached(t *testing.T) {
 	t.Parallel()
 	f := open()
 	f.Defaults.Confined = policy.Allow
-	f.Commands = []policy.Rule{{ID: "push", Action: policy.Deny, Run: []string{"git push **"}}}
+	f.Commands = []policy.Rule{{ID: "push", Action: policy.Deny, Run: []string{"git push **", "shred ** /etc/passwd"}}}
 	ws, _ := must.Workspace(t)
 	p := must.Get(policy.Compile(policy.Options{Workspace: ws, Home: "/home/u", Tmp: "/tmp"}, f))(t)
 	bounded := p.Within(policy.Confinement{View: true, Judged: true, Offline: true, Masked: true})

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -200,19 +201,15 @@ func (w *walker) outputOf(follow func()) (output string) {
 // addOutput records the known output of echo and the like, or of a program that may pass on its input. If saves is
 // set, it may write its input to any file.
 func (w *walker) addOutput(args []word, saves bool, s *state) {
-	text := s.input
-	if decoded := programs.Decoded(text); decoded != "" {
-		text += "\n" + decoded
-	}
-	unknown := slices.ContainsFunc(args, func(a word) bool { return !a.known() })
 	name, _ := programs.System(args[0].text)
-	if name == "sed" && text != "" {
-		w.steps -= 8
-	}
-	if filtered, ok := texts.Filtered(append([]string{name}, textsOf(args[1:])...), s.input); ok && !unknown {
-		text = filtered
-	} else if listed("echo printf", name) {
+	unknown := slices.ContainsFunc(args, func(a word) bool { return !a.known() })
+	text := s.input
+	if listed("echo printf", name) {
 		text = texts.Printed(name, textsOf(args[1:]))
+	} else if filtered, ok := w.filtered(name, args, text); ok && !unknown {
+		text = filtered
+	} else if decoded := programs.Decoded(text); decoded != "" {
+		text += "\n" + decoded
 	}
 	if w.output += text; len(w.output) > texts.MaxScript {
 		w.output = ""
@@ -229,27 +226,51 @@ func (w *walker) addOutput(args []word, saves bool, s *state) {
 	}
 }
 
-// inputByDetour reports programs that read code from an open file under another name than /dev/stdin.
-func (w *walker) inputByDetour(args []word, s *state, source string) {
-	argv := policyWords(args)
-	found := false
+func (w *walker) filtered(name string, args []word, input string) (output string, ok bool) {
+	if input == "" || !listed("rev tac tr paste sed", name) {
+		return "", false
+	}
+	w.steps -= 8
+	return texts.Filtered(name, textsOf(args[1:]), input)
+}
+
+// detours follows devices, and paths from the root, that rules name in another way: /proc/self/fd/0, //dev/sda. Rules
+// meet the command with their names.
+func (w *walker) detours(args []word, c *programs.Command, s *state, source string) {
+	var argv []policy.Word
+	input := false
 	for i, a := range args[1:] {
-		if !a.known() || !strings.Contains(a.text, "stdin") && !strings.Contains(a.text, "fd/") {
+		if !a.known() || !detour.MatchString(a.text) {
 			continue
 		}
 		for _, text := range programs.MayBePaths(a.text) {
-			for _, path := range w.fromDirs(text, s) {
-				if proc.Holds(path) && text != "" && len(path) < len(proc.Dir+"/thread-self/task/self/fd/")+20 {
-					argv[i+1] = policy.Word{Text: strings.TrimSuffix(a.text, text) + "/dev/stdin"}
-					found = true
+			for _, name := range w.fromDirs(text, s) {
+				opened := proc.Holds(name) && len(name) < len(proc.Dir+"/thread-self/task/self/fd/")+20
+				if input = input || opened; opened {
+					name = "/dev/stdin"
+				} else if !strings.HasPrefix(name, "/dev/") {
+					name = filepath.Clean(text)
+				}
+				other := text != "" && name != text && (text[0] == '/' || name[0] == '/')
+				if other && argv == nil {
+					argv = policyWords(args)
+				}
+				if other {
+					argv[i+1] = policy.Word{Text: strings.TrimSuffix(a.text, text) + name}
 				}
 			}
 		}
 	}
-	if found && programs.Parse(argv).Code && !programs.Parse(policyWords(args)).Code {
+	switch {
+	case argv == nil:
+	case input && programs.Parse(argv).Code && !c.Code:
 		w.opaque("a program may run what it reads from an open file", source)
+	case !input:
+		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Possible: true, Source: source})
 	}
 }
+
+var detour = regexp.MustCompile(`stdin|fd/|\bdev/|(?:^|[^:])//|/\.\.?(?:/|$)`)
 
 // scan applies deny rules to commands that may be in a text that is not followed.
 func (w *walker) scan(text string) {

@@ -8,12 +8,9 @@ import (
 
 // Filtered returns what a program prints for an input if it is one that only changes a text: rev, tac, tr, paste -s, or
 // sed with s/// alone. ok is false for what is not followed.
-func Filtered(words []string, input string) (output string, ok bool) {
-	name, args := words[0], words[1:]
+func Filtered(name string, args []string, input string) (output string, ok bool) {
 	lines := strings.Split(strings.TrimSuffix(input, "\n"), "\n")
 	switch {
-	case input == "":
-		return "", false
 	case name == "rev" && len(args) == 0:
 		for i, line := range lines {
 			letters := []rune(line)
