@@ -117,7 +117,7 @@ func (w *walker) setVar(name string, v value, s *state, exported bool) {
 	}
 	w.changes++
 	w.steps--
-	w.variableRuns(name, v, s)
+	w.variableRuns(name, v, exports, s)
 	if why := refusal(name, v, old); why != "" {
 		w.opaque(why, name)
 	}

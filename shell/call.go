@@ -32,6 +32,7 @@ func (w *walker) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, s *state)
 		w.otherShell(args[0].text, len(c.Assigns) > 0, s, w.text(c))
 	}
 	at := w.fork(s) // redirections do not see the assignments
+	passed := w.passed
 	saved := w.temporary(c.Assigns, args[0], s)
 	changes := w.changes
 	w.redirections(redirs, at)
@@ -47,7 +48,9 @@ func (w *walker) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, s *state)
 	changes = w.changes
 	w.overridden += len(saved)
 	w.run(args, s, w.text(c))
-	w.overridden -= len(saved)
+	if w.overridden -= len(saved); len(saved) > 0 {
+		w.passed = passed
+	}
 	for _, o := range saved {
 		o.saved.unsure = w.changes != changes
 		w.restore(o.name, o.saved, s)
@@ -216,7 +219,7 @@ func (w *walker) followRole(o programs.Operand, through bool, s *state, source s
 	switch o.Role {
 	case "variable":
 		name, text, _ := strings.Cut(o.Word.Text, "=")
-		w.variableRuns(name, value{text: text, dynamic: o.Word.Dynamic}, s)
+		w.variableRuns(name, value{text: text, dynamic: o.Word.Dynamic}, true, s)
 		if !syntax.ValidName(name) {
 			name = ""
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell/programs"
+	"github.com/toold/toold/shell/texts"
 )
 
 // disk is what a script may have changed on the disk so far. It only grows.
@@ -260,11 +261,14 @@ func (w *walker) noteWrite(e policy.Effect, s *state) {
 	s.disk.write(e.Canonical, e.Tree)
 }
 
-func (w *walker) variableRuns(name string, v value, s *state) {
+// variableRuns follows what programs may run because of a variable, if they see it.
+func (w *walker) variableRuns(name string, v value, seen bool, s *state) {
 	dangerous := policy.IsDangerousEnv(name)
 	if dangerous {
 		w.loads = true
 		s.disk.runs() // other programs may remove directories
+	} else if words := strings.Contains(v.text, " ") && v.known(); words && seen && len(w.passed) < texts.MaxScript {
+		w.passed += v.text + "\n"
 	}
 	function := strings.HasPrefix(name, "BASH_FUNC_")
 	if function || oddLocale(name, v) || listed(parsingNames, name) {
@@ -274,10 +278,13 @@ func (w *walker) variableRuns(name string, v value, s *state) {
 	if commandInIndex.MatchString(v.text) {
 		w.scan(v.text) // arithmetic would evaluate it
 	}
+	config := strings.HasPrefix(name, "GIT_CONFIG") && name != "GIT_CONFIG_NOSYSTEM" && v != (value{text: "/dev/null"})
+	if config && v != (value{}) {
+		w.opaque("the configuration of git is in a variable", name)
+		v.text = strings.TrimPrefix(v.text, "!")
+	}
 	switch {
 	case v.text == "" && v.known():
-	case strings.HasPrefix(name, "GIT_CONFIG") && name != "GIT_CONFIG_NOSYSTEM" && v != (value{text: "/dev/null"}):
-		w.opaque("the configuration of git is in a variable", name)
 	case v.known() && (function || dangerous):
 		w.scan(v.text)
 		if _, alias := strings.CutPrefix(name, "CARGO_ALIAS_"); alias {

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,6 +27,11 @@ func (w *walker) aliased(args []word, c *programs.Command, s *state, source stri
 		setting, text, _ := strings.Cut(f.Value.Text, "=")
 		if f.Name == "-c" && f.HasValue && strings.EqualFold(setting, "alias."+name) {
 			w.alias(value{text: text, dynamic: f.Value.Dynamic}, args, c.Alias, s, source)
+		}
+	}
+	for n := range maxAliases {
+		if setting := s.get(fmt.Sprint("GIT_CONFIG_KEY_", n)); strings.EqualFold(setting.text, "alias."+name) {
+			w.alias(s.get(fmt.Sprint("GIT_CONFIG_VALUE_", n)).value, args, c.Alias, s, source)
 		}
 	}
 	dirs := s.dirs

@@ -43,6 +43,7 @@ func (w *walker) program(args []word, s *state, source string) {
 	follow := c.Name != "" && c.Opaque == "" && c.Followed()
 	w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Follow: follow, Source: source})
 	w.fed(&c, argv, s, source)
+	w.unmatched(&c, args, source)
 	w.runsSaved(&c, s, source)
 	if !follow {
 		w.startShells(args, c.Runs, s, source)
@@ -60,14 +61,46 @@ func (w *walker) fed(c *programs.Command, argv []policy.Word, s *state, source s
 		return
 	}
 	w.suspected(map[bool]string{true: "?", false: "<"}[c.Code], text, false, source)
+	for i, line := range strings.SplitN(text, "\n", maxTaken+1) { // each may be arguments, as of parallel
+		if words := strings.Fields(line); c.Carries && i < maxTaken && len(argv) > 1 && len(words) > 0 && len(words) < maxTaken {
+			command := slices.DeleteFunc(slices.Clone(argv), func(a policy.Word) bool { return placeholder.MatchString(a.Text) })
+			w.add(policy.Effect{Kind: policy.Exec, Argv: append(command, programs.Words(words)...), Possible: true, Code: true, Source: source})
+		}
+	}
 }
 
-// runsSaved applies ask and deny rules to what the script wrote to files: a program that no preset covers may run them.
+const maxTaken = 8 // lines of input, and words of each, that a program may take for arguments
+
+// placeholder matches a word that stands for input.
+var placeholder = regexp.MustCompile(`^\{\d*\}$`)
+
+// unmatched applies deny rules to patterns that match no file, which bash leaves as they are.
+func (w *walker) unmatched(c *programs.Command, args []word, source string) {
+	if !c.Code && !c.Carries || !slices.ContainsFunc(args, hasGlob) {
+		return
+	}
+	args = slices.Clone(args)
+	for i, a := range args {
+		if a.glob {
+			args[i] = plainWord(texts.Unescape(a.text, false))
+		}
+	}
+	w.add(policy.Effect{Kind: policy.Exec, Argv: policyWords(args), Possible: true, Code: true, Source: source})
+}
+
+// runsSaved applies ask and deny rules to what the script wrote to files or variables: a program that no preset covers may
+// run them.
 func (w *walker) runsSaved(c *programs.Command, s *state, source string) {
-	may := c.Covers == programs.CoversNone && c.Name != "git" || w.loads
-	if may && s.disk.code && w.saved != "" {
-		w.suspected("<", w.saved, true, source)
-		w.saved = "" // once is enough
+	if c.Covers != programs.CoversNone || c.Name == "git" {
+		if !w.loads {
+			return
+		}
+	}
+	for _, text := range []*string{&w.passed, &w.saved} {
+		if *text != "" && (s.disk.code || text == &w.passed) {
+			w.suspected("<", *text, true, source)
+			*text = "" // once is enough
+		}
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 func TestWhatIsDeniedIsReached(t *testing.T) {
 	t.Parallel()
 	f := open()
-	f.Defaults.Confined = policy.Allow
+	f.Name, f.Defaults.Confined = "p.yaml", policy.Allow
 	f.Commands = []policy.Rule{{ID: "push", Action: policy.Deny, Run: []string{"git push **", "shred ** /etc/passwd"}}}
 	ws, _ := must.Workspace(t)
 	p := must.Get(policy.Compile(policy.Options{Workspace: ws, Home: "/home/u", Tmp: "/tmp"}, f))(t)

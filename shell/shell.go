@@ -144,6 +144,7 @@ type walker struct {
 	otherInput string             // known texts of descriptors other than standard input
 	kept       strings.Builder    // known texts that the script keeps in variables and files
 	saved      string             // those that may be in files
+	passed     string             // those in variables that programs see
 	saves      bool               // any output may go to a file
 	loads      bool               // any program may run a file, by a variable such as PATH and BASH_ENV
 	exports    bool               // what is set and defined is exported

@@ -212,7 +212,12 @@ func (f *findReader) mayBeRoot(words []Word, i int) bool {
 	if i+1 == len(words) {
 		return !f.rooted
 	}
-	return !words[i+1].Dynamic && f.tests[words[i+1].Text] != nil
+	test := f.tests[words[i+1].Text]
+	if test == nil || words[i+1].Dynamic || test.values == "" || i+2 == len(words) {
+		return test != nil && !words[i+1].Dynamic
+	}
+	value := words[i+2].Text // an action, if the unknown word is one that takes the test as its value
+	return len(value) < 2 || value[0] != '-' || value[1] >= '0' && value[1] <= '9'
 }
 
 // word returns the number of arguments that follow words[i].
