@@ -19,9 +19,11 @@ func (w *walker) assign(as *syntax.Assign, s *state, exported bool) {
 	name := as.Name.Value
 	switch {
 	case as.Array != nil:
-		w.elements(as.Array, s)
-		w.keep(w.text(as.Array))
-		w.setArray(name, s, exported)
+		numbers := w.elements(as.Array, s) && (!as.Append || s.get(name).isNumeric())
+		for _, e := range as.Array.Elems {
+			w.keep(w.text(e.Value) + " ")
+		}
+		w.setArray(name, numbers, s, exported)
 	case as.Index != nil:
 		w.index(as.Index, name, s)
 		v := w.assigned(as.Value, s)
@@ -29,7 +31,7 @@ func (w *walker) assign(as *syntax.Assign, s *state, exported bool) {
 		if listed("BASH_CMDS BASH_ALIASES", name) {
 			w.rename(w.text(as.Index), v.text, true)
 		}
-		w.setArray(name, s, exported)
+		w.setArray(name, v.isNumeric() && s.get(name).isNumeric(), s, exported)
 	default:
 		v := w.assigned(as.Value, s)
 		if as.Append {
@@ -47,28 +49,32 @@ func (w *walker) appended(old variable, v value) value {
 	return value{text: old.text + v.text, dynamic: v.dynamic}
 }
 
-func (w *walker) setArray(name string, s *state, exported bool) {
+func (w *walker) setArray(name string, numbers bool, s *state, exported bool) {
 	w.setVar(name, unknown(), s, exported)
 	v := s.get(name)
-	v.array = true
+	v.array, v.number, v.orEmpty = true, numbers, numbers
 	w.put(s, name, v)
 }
 
-// elements follows x=(…), whose words may become files of a program.
-func (w *walker) elements(a *syntax.ArrayExpr, s *state) {
+// elements follows x=(…), whose words may become files of a program. It reports whether all are numbers.
+func (w *walker) elements(a *syntax.ArrayExpr, s *state) (numbers bool) {
+	numbers = true
 	for _, e := range a.Elems {
 		if text, plain := plainText(e.Value); plain && e.Index == nil {
 			w.mayRead(text, s, text)
+			numbers = numbers && texts.IsInteger(text)
 			continue
 		}
 		if w.steps--; w.steps <= 0 {
-			return
+			return false
 		}
 		if e.Index != nil {
 			w.index(e.Index, "", s)
 		}
-		w.word(e.Value, s)
+		odd := slices.ContainsFunc(w.word(e.Value, s), func(a word) bool { return !a.isNumeric() })
+		numbers = numbers && !odd
 	}
+	return numbers
 }
 
 func (w *walker) index(x syntax.ArithmExpr, array string, s *state) {
@@ -287,7 +293,7 @@ func (w *walker) readName(a word, v value, array bool, s *state, source string) 
 	case !syntax.ValidName(a.text):
 		w.evaluates("an array's index is evaluated", a.text)
 	case array:
-		w.setArray(a.text, s, false)
+		w.setArray(a.text, false, s, false)
 	default:
 		w.setVar(a.text, v, s, false)
 	}

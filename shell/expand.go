@@ -33,11 +33,17 @@ func (w *walker) param(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
 		w.rewritten(p, b, s, quoted)
 	default:
 		w.expansionParts(p, s)
+		v := s.get(name)
+		counts := v.array && v.isNumeric() && p.Repl == nil
+		if p.Exp != nil {
+			counts = counts && w.wordInside(p.Exp.Word, w.fork(s)).isNumeric()
+		}
 		index, ok := p.Index.(*syntax.Word)
 		separate := name == "@" || ok && index.Lit() == "@"
-		numbers := !b.present && p.Excl && !w.hashes
+		counts = counts && ok && index.Lit() != "*"
+		numbers := !b.present && (p.Excl && !w.hashes || counts && !p.Excl)
 		b.unknown(quoted && !separate)
-		b.cur.number = numbers
+		b.cur.number, b.cur.orEmpty = numbers, counts && !separate
 	}
 }
 

@@ -91,7 +91,7 @@ func (w *walker) unmatched(c *programs.Command, args []word, source string) {
 // runsSaved applies ask and deny rules to what the script wrote to files or variables: a program that no preset covers may
 // run them.
 func (w *walker) runsSaved(c *programs.Command, s *state, source string) {
-	if c.Covers != programs.CoversNone || c.Name == "git" {
+	if c.Covers != programs.CoversNone || c.Name == "git" && !c.Code {
 		if !w.loads {
 			return
 		}
