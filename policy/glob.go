@@ -204,23 +204,21 @@ func ExpandBraces(s string) ([]string, error) {
 		case c == '\\':
 			i++
 		case c == '{' && depth == 0 && strings.HasSuffix(s[:i], "$"): // placeholder
-			end := strings.IndexByte(s[i:], '}')
-			if end < 0 {
-				return nil, errBraces
+			if end := strings.IndexByte(s[i:], '}'); end > 0 {
+				i += end
+			} else {
+				depth++
 			}
-			i += end
 		case c == '{':
 			if depth++; depth == 1 {
 				cuts = append(cuts, i)
 			}
 		case c == ',' && depth == 1:
 			cuts = append(cuts, i)
-		case c == '}' && depth == 0:
-			return nil, errBraces
-		case c == '}' && depth == 1:
-			return expandAt(s, append(cuts, i))
 		case c == '}':
-			depth--
+			if depth--; depth <= 0 {
+				return expandAt(s, append(cuts, i))
+			}
 		}
 	}
 	if depth != 0 {
@@ -230,6 +228,9 @@ func ExpandBraces(s string) ([]string, error) {
 }
 
 func expandAt(s string, cuts []int) (out []string, err error) {
+	if len(cuts) < 2 {
+		return nil, errBraces
+	}
 	for i, end := range cuts[1:] {
 		more, err := ExpandBraces(s[cuts[i]+1:end] + s[cuts[len(cuts)-1]+1:])
 		if err != nil || len(out)+len(more) > maxAlternatives {

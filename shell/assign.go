@@ -31,7 +31,7 @@ func (w *walker) assign(as *syntax.Assign, s *state, exported bool) {
 		if listed("BASH_CMDS BASH_ALIASES", name) {
 			w.rename(w.text(as.Index), v.text, true)
 		}
-		w.setArray(name, v.isNumeric() && s.get(name).isNumeric(), s, exported)
+		w.setArray(name, v.isDigits() && s.get(name).isNumeric(), s, exported)
 	default:
 		v := w.assigned(as.Value, s)
 		if as.Append {
@@ -71,7 +71,7 @@ func (w *walker) elements(a *syntax.ArrayExpr, s *state) (numbers bool) {
 		if e.Index != nil {
 			w.index(e.Index, "", s)
 		}
-		odd := slices.ContainsFunc(w.word(e.Value, s), func(a word) bool { return !a.isNumeric() })
+		odd := slices.ContainsFunc(w.word(e.Value, s), func(a word) bool { return !a.isDigits() })
 		numbers = numbers && !odd
 	}
 	return numbers

@@ -327,7 +327,8 @@ func (w *walker) printf(args []word, s *state, source string) {
 	case format.surelyNumber(), begins && format.dynamic && !format.many:
 	case named && format.is("-v"):
 		w.setVar(args[1].text, unknown(), s, false)
-		w.keep(texts.Printed("printf", textsOf(args[2:])))
+		text, _ := texts.Printed("printf", textsOf(args[2:]), "")
+		w.keep(text)
 	default:
 		w.opaque("`printf` may set a variable", source)
 		if w.keep(spaced(args)); len(args) > 1 && strings.HasPrefix(format.text, "-v") {

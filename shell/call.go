@@ -48,10 +48,9 @@ func (w *walker) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, s *state)
 	changes = w.changes
 	w.overridden += len(saved)
 	w.run(args, s, w.text(c))
-	if w.overridden -= len(saved); len(saved) > 0 {
-		w.passed = passed
-	}
+	w.overridden -= len(saved)
 	for _, o := range saved {
+		w.passed = passed
 		o.saved.unsure = w.changes != changes
 		w.restore(o.name, o.saved, s)
 	}

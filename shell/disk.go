@@ -267,9 +267,8 @@ func (w *walker) variableRuns(name string, v value, seen bool, s *state) {
 	if dangerous {
 		w.loads = true
 		s.disk.runs() // other programs may remove directories
-	} else if words := strings.Contains(v.text, " ") && v.known(); words && seen && len(w.passed) < texts.MaxScript {
-		w.passed += v.text + "\n"
 	}
+	w.passes(v, seen, dangerous)
 	function := strings.HasPrefix(name, "BASH_FUNC_")
 	if function || oddLocale(name, v) || listed(parsingNames, name) {
 		w.opaque("a shell reads a text otherwise by what "+name+" is", name)
@@ -278,8 +277,8 @@ func (w *walker) variableRuns(name string, v value, seen bool, s *state) {
 	if commandInIndex.MatchString(v.text) {
 		w.scan(v.text) // arithmetic would evaluate it
 	}
-	config := strings.HasPrefix(name, "GIT_CONFIG") && name != "GIT_CONFIG_NOSYSTEM" && v != (value{text: "/dev/null"})
-	if config && v != (value{}) {
+	config := strings.HasPrefix(name, "GIT_CONFIG") && name != "GIT_CONFIG_NOSYSTEM"
+	if config && !slices.Contains([]value{{}, {text: "/dev/null"}}, v) {
 		w.opaque("the configuration of git is in a variable", name)
 		v.text = strings.TrimPrefix(v.text, "!")
 	}
@@ -291,6 +290,16 @@ func (w *walker) variableRuns(name string, v value, seen bool, s *state) {
 			v.text = "cargo " + v.text
 		}
 		w.mayRun(v.text, s)
+	}
+}
+
+// passes notes a value that programs see, and may run. That of a dangerous variable is followed at once.
+func (w *walker) passes(v value, seen, dangerous bool) {
+	if !seen || dangerous {
+		return
+	}
+	if v.known() && strings.Contains(v.text, " ") && len(w.passed) < texts.MaxScript {
+		w.passed += v.text + "\n"
 	}
 }
 

@@ -32,19 +32,28 @@ func (w *walker) param(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
 	case single && rewrites(p):
 		w.rewritten(p, b, s, quoted)
 	default:
-		w.expansionParts(p, s)
-		v := s.get(name)
-		counts := v.array && v.isNumeric() && p.Repl == nil
-		if p.Exp != nil {
-			counts = counts && w.wordInside(p.Exp.Word, w.fork(s)).isNumeric()
-		}
-		index, ok := p.Index.(*syntax.Word)
-		separate := name == "@" || ok && index.Lit() == "@"
-		counts = counts && ok && index.Lit() != "*"
-		numbers := !b.present && (p.Excl && !w.hashes || counts && !p.Excl)
-		b.unknown(quoted && !separate)
-		b.cur.number, b.cur.orEmpty = numbers, counts && !separate
+		w.otherParam(p, b, s, quoted)
 	}
+}
+
+// otherParam follows an expansion of which at most is known that it is a number.
+func (w *walker) otherParam(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
+	w.expansionParts(p, s)
+	index, ok := p.Index.(*syntax.Word)
+	separate := p.Param.Value == "@" || ok && index.Lit() == "@"
+	counts := ok && !p.Excl && w.numbersIn(p, index.Lit(), s)
+	numbers := counts || p.Excl && !w.hashes
+	number := numbers && !b.present
+	b.unknown(quoted && !separate)
+	b.cur.number, b.cur.orEmpty = number, counts && !separate
+}
+
+// numbersIn reports whether an element of an array is a number, or empty.
+func (w *walker) numbersIn(p *syntax.ParamExp, index string, s *state) bool {
+	v := s.get(p.Param.Value)
+	other := p.Exp != nil && !w.wordInside(p.Exp.Word, w.fork(s)).isNumeric()
+	changed := other || p.Repl != nil || index == "*"
+	return !changed && v.array && v.isNumeric()
 }
 
 func (w *walker) isFollowed(p *syntax.ParamExp) bool {

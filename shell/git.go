@@ -29,11 +29,7 @@ func (w *walker) aliased(args []word, c *programs.Command, s *state, source stri
 			w.alias(value{text: text, dynamic: f.Value.Dynamic}, args, c.Alias, s, source)
 		}
 	}
-	for n := range maxAliases {
-		if setting := s.get(fmt.Sprint("GIT_CONFIG_KEY_", n)); strings.EqualFold(setting.text, "alias."+name) {
-			w.alias(s.get(fmt.Sprint("GIT_CONFIG_VALUE_", n)).value, args, c.Alias, s, source)
-		}
-	}
+	w.aliasInVariables(args, c.Alias, s, source)
 	dirs := s.dirs
 	if dirs == nil {
 		dirs = []string{"/"}
@@ -53,6 +49,15 @@ func (w *walker) aliased(args []word, c *programs.Command, s *state, source stri
 			w.asked = maxAliases // the lookup may have taken long
 		case text != "":
 			w.alias(value{text: text}, args, c.Alias, s, source)
+		}
+	}
+}
+
+// aliasInVariables follows aliases of GIT_CONFIG_KEY_0 and so on.
+func (w *walker) aliasInVariables(args []word, at int, s *state, source string) {
+	for n := range maxAliases {
+		if setting := s.get(fmt.Sprint("GIT_CONFIG_KEY_", n)); strings.EqualFold(setting.text, "alias."+args[at].text) {
+			w.alias(s.get(fmt.Sprint("GIT_CONFIG_VALUE_", n)).value, args, at, s, source)
 		}
 	}
 }
@@ -137,7 +142,7 @@ func (w *walker) foreign(dir string) bool {
 			return true
 		}
 		bare := w.exists(d+"/HEAD") && w.isDir(d+"/objects", 0)
-		if d == "" || d == "/" || bare || w.exists(d+"/.git") {
+		if bare || len(d) < 2 || w.exists(d+"/.git") {
 			return true
 		}
 	}

@@ -34,6 +34,10 @@ func (w *walker) path(kind programs.Kind, wd word, s *state, source string) {
 
 var sockets = []string{"/dev/tcp/", "/dev/udp/"}
 
+func mayBeSocket(before string) bool {
+	return slices.ContainsFunc(sockets, func(name string) bool { return strings.HasPrefix(before, name) || strings.HasPrefix(name, before) })
+}
+
 func kindOf(kind programs.Kind) policy.Kind {
 	if kind == programs.Write {
 		return policy.Write
@@ -49,10 +53,7 @@ func (w *walker) operandPath(o programs.Operand, s *state, source string) {
 	socket := slices.IndexFunc(sockets, func(name string) bool { return strings.HasPrefix(text, name) })
 	switch {
 	case o.Word.Dynamic || file && relative:
-		w.add(policy.Effect{Kind: kindOf(o.Kind), Unknown: true, Tree: o.Tree, Part: o.Part, Source: source})
-		if o.Word.Dynamic && strings.Contains(text, "/") { // … is any name in that directory
-			w.possible(kindOf(o.Kind), text+"…", s, source)
-		}
+		w.unknownPath(o, s, source)
 		return
 	case socket >= 0:
 		host, port, _ := strings.Cut(strings.TrimPrefix(text, sockets[socket]), "/")
@@ -73,6 +74,13 @@ func (w *walker) operandPath(o programs.Operand, s *state, source string) {
 		}
 		w.noteWrite(e, s)
 		w.add(e)
+	}
+}
+
+func (w *walker) unknownPath(o programs.Operand, s *state, source string) {
+	w.add(policy.Effect{Kind: kindOf(o.Kind), Unknown: true, Tree: o.Tree, Part: o.Part, Source: source})
+	if o.Word.Dynamic && strings.Contains(o.Word.Text, "/") { // … is any name in that directory
+		w.possible(kindOf(o.Kind), o.Word.Text+"…", s, source)
 	}
 }
 

@@ -61,8 +61,9 @@ func (w *walker) fed(c *programs.Command, argv []policy.Word, s *state, source s
 		return
 	}
 	w.suspected(map[bool]string{true: "?", false: "<"}[c.Code], text, false, source)
-	for i, line := range strings.SplitN(text, "\n", maxTaken+1) { // each may be arguments, as of parallel
-		if words := strings.Fields(line); c.Carries && i < maxTaken && len(argv) > 1 && len(words) > 0 && len(words) < maxTaken {
+	lines := strings.SplitN(text, "\n", maxTaken+1)
+	for i := 0; c.Carries && len(argv) > 1 && i < min(len(lines), maxTaken); i++ { // each may be arguments, as of parallel
+		if words := strings.Fields(lines[i]); len(words) > 0 && len(words) < maxTaken {
 			command := slices.DeleteFunc(slices.Clone(argv), func(a policy.Word) bool { return placeholder.MatchString(a.Text) })
 			w.add(policy.Effect{Kind: policy.Exec, Argv: append(command, programs.Words(words)...), Possible: true, Code: true, Source: source})
 		}

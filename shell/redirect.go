@@ -96,8 +96,7 @@ func (w *walker) target(op syntax.RedirOperator, wd word, s *state, source strin
 	if op == syntax.WordHdoc {
 		return
 	}
-	mayBe := func(name string) bool { return strings.HasPrefix(wd.text, name) || strings.HasPrefix(name, wd.text) }
-	if wd.dynamic && !wd.glob && slices.ContainsFunc(sockets, mayBe) {
+	if wd.dynamic && !wd.glob && mayBeSocket(wd.text) {
 		// It is reported after the more likely file.
 		defer w.add(policy.Effect{Kind: policy.Net, Unknown: wd.text == "", Source: source})
 	}
@@ -204,10 +203,8 @@ func (w *walker) addOutput(args []word, saves bool, s *state) {
 	name, _ := programs.System(args[0].text)
 	unknown := slices.ContainsFunc(args, func(a word) bool { return !a.known() })
 	text := s.input
-	if listed("echo printf", name) {
-		text = texts.Printed(name, textsOf(args[1:]))
-	} else if filtered, ok := w.filtered(name, args, text); ok && !unknown {
-		text = filtered
+	if printed, ok := w.printedBy(name, args, text); ok && (!unknown || listed("echo printf", name)) {
+		text = printed
 	} else if decoded := programs.Decoded(text); decoded != "" {
 		text += "\n" + decoded
 	}
@@ -226,12 +223,14 @@ func (w *walker) addOutput(args []word, saves bool, s *state) {
 	}
 }
 
-func (w *walker) filtered(name string, args []word, input string) (output string, ok bool) {
-	if input == "" || !listed("rev tac tr paste sed", name) {
+func (w *walker) printedBy(name string, args []word, input string) (output string, ok bool) {
+	changes := listed("rev tac tr paste sed", name)
+	if changes && input != "" {
+		w.steps -= 8
+	} else if !listed("echo printf", name) {
 		return "", false
 	}
-	w.steps -= 8
-	return texts.Filtered(name, textsOf(args[1:]), input)
+	return texts.Printed(name, textsOf(args[1:]), input)
 }
 
 // detours follows devices, and paths from the root, that rules name in another way: /proc/self/fd/0, //dev/sda. Rules
@@ -244,30 +243,40 @@ func (w *walker) detours(args []word, c *programs.Command, s *state, source stri
 			continue
 		}
 		for _, text := range programs.MayBePaths(a.text) {
-			for _, name := range w.fromDirs(text, s) {
-				opened := proc.Holds(name) && len(name) < len(proc.Dir+"/thread-self/task/self/fd/")+20
-				if input = input || opened; opened {
-					name = "/dev/stdin"
-				} else if !strings.HasPrefix(name, "/dev/") {
-					name = filepath.Clean(text)
-				}
-				other := text != "" && name != text && (text[0] == '/' || name[0] == '/')
-				if other && argv == nil {
-					argv = policyWords(args)
-				}
-				if other {
-					argv[i+1] = policy.Word{Text: strings.TrimSuffix(a.text, text) + name}
-				}
+			name, opened := w.plainName(text, s)
+			if name == "" {
+				continue
 			}
+			if input = input || opened; argv == nil {
+				argv = policyWords(args)
+			}
+			argv[i+1] = policy.Word{Text: strings.TrimSuffix(a.text, text) + name}
 		}
 	}
 	switch {
 	case argv == nil:
-	case input && programs.Parse(argv).Code && !c.Code:
-		w.opaque("a program may run what it reads from an open file", source)
 	case !input:
 		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Possible: true, Source: source})
+	case programs.Parse(argv).Code && !c.Code:
+		w.opaque("a program may run what it reads from an open file", source)
 	}
+}
+
+// plainName returns the name of a device or of a path from the root, or "" if it is text. opened means an open file.
+func (w *walker) plainName(text string, s *state) (name string, opened bool) {
+	for _, name := range w.fromDirs(text, s) {
+		opened = proc.Holds(name) && len(name) < len(proc.Dir+"/thread-self/task/self/fd/")+20
+		if opened {
+			name = "/dev/stdin"
+		} else if !strings.HasPrefix(name, "/dev/") {
+			name = filepath.Clean(text)
+		}
+		absolute := name[0] == '/' && text != ""
+		if absolute && name != text {
+			return name, opened
+		}
+	}
+	return "", false
 }
 
 var detour = regexp.MustCompile(`stdin|fd/|\bdev/|(?:^|[^:])//|/\.\.?(?:/|$)`)

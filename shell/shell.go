@@ -174,8 +174,7 @@ func listed(words, text string) bool { return programs.IsField(words, text) }
 func (w *walker) script(text string, s *state) {
 	veiled := text
 	if w.inner == 0 {
-		veiled = texts.Veil(text)
-		w.saved = texts.Veiled(text, veiled)
+		veiled, w.saved = texts.Veil(text)
 		w.keep(w.saved)
 	}
 	if why := texts.Refuse(text, veiled); why != "" {

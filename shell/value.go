@@ -48,6 +48,7 @@ func (v value) choices() string {
 // surelyNumber reports whether the value is an unknown number, and not empty.
 func (v value) surelyNumber() bool { return v.number && !v.orEmpty }
 
+func (v value) isDigits() bool     { return v.surelyNumber() || v.known() && texts.IsInteger(v.text) }
 func (v value) mayBeEmpty() bool   { return v.orEmpty || v == value{} }
 func (v value) freshOrEmpty() bool { return v.fresh || v == value{} }
 

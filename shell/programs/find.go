@@ -1,6 +1,7 @@
 package programs
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -213,11 +214,12 @@ func (f *findReader) mayBeRoot(words []Word, i int) bool {
 		return !f.rooted
 	}
 	test := f.tests[words[i+1].Text]
-	if test == nil || words[i+1].Dynamic || test.values == "" || i+2 == len(words) {
-		return test != nil && !words[i+1].Dynamic
+	if test == nil || words[i+1].Dynamic {
+		return false
 	}
-	value := words[i+2].Text // an action, if the unknown word is one that takes the test as its value
-	return len(value) < 2 || value[0] != '-' || value[1] >= '0' && value[1] <= '9'
+	// The value of the test is an action if the unknown word is one that takes the test as its own value.
+	valued := test.values != "" && i+2 < len(words)
+	return !valued || !action.MatchString(words[i+2].Text)
 }
 
 // word returns the number of arguments that follow words[i].
@@ -247,6 +249,8 @@ func (f *findReader) word(words []Word, i int) int {
 	}
 	return 0
 }
+
+var action = regexp.MustCompile(`^-[a-z]`)
 
 func (f *findReader) takes(words []Word, i, n int) int {
 	for _, w := range words[i+1 : min(i+1+n, len(words))] {

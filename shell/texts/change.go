@@ -50,8 +50,8 @@ func Cut(text string, from, length int) (part string, ok bool) {
 	return text[from:][:min(length, len(text)-from)], isPlain(text)
 }
 
-// Printed returns what echo or printf prints of known words, as far as it is simple.
-func Printed(program string, words []string) string {
+// written returns what echo or printf prints of known words.
+func written(program string, words []string) string {
 	end := "\n"
 	for program == "echo" && len(words) > 0 && echoFlags.MatchString(words[0]) {
 		if strings.Contains(words[0], "n") {

@@ -6,11 +6,13 @@ import (
 	"strings"
 )
 
-// Filtered returns what a program prints for an input if it is one that only changes a text: rev, tac, tr, paste -s, or
-// sed with s/// alone. ok is false for what is not followed.
-func Filtered(name string, args []string, input string) (output string, ok bool) {
+// Printed returns what a program prints for an input if it is echo or printf, as far as that is simple, or one that only
+// changes a text: rev, tac, tr, paste -s, or sed with s/// alone. ok is false for others.
+func Printed(name string, args []string, input string) (output string, ok bool) {
 	lines := strings.Split(strings.TrimSuffix(input, "\n"), "\n")
 	switch {
+	case name == "echo" || name == "printf":
+		return written(name, args), true
 	case name == "rev" && len(args) == 0:
 		for i, line := range lines {
 			letters := []rune(line)
@@ -117,7 +119,7 @@ const maxEdited = 1 << 15
 
 // substituted follows one s/// of sed, and returns the rest of the script.
 func substituted(script, text string, extended bool) (changed, rest string, ok bool) {
-	if len(script) < 2 || script[0] != 's' || script[1] == '\\' || script[1] == '\n' {
+	if !substitution.MatchString(script) {
 		return "", "", false
 	}
 	pattern, rest, begins := delimited(script[2:], script[1])
@@ -126,8 +128,8 @@ func substituted(script, text string, extended bool) (changed, rest string, ok b
 	rest = strings.TrimLeft(rest[len(flags):], " ")
 	expr, err := regexp.Compile(strings.Repeat("(?i)", min(1, strings.Count(strings.ToLower(flags), "i"))) + expression(pattern, extended))
 	by, plain := template(by)
-	plain = plain && begins && ends
-	if err != nil || !plain || rest != "" && strings.IndexByte(";\n", rest[0]) < 0 {
+	whole := begins && ends && strings.Trim(rest[:min(1, len(rest))], ";\n") == ""
+	if err != nil || !plain || !whole {
 		return "", "", false
 	}
 	expr.Longest()
@@ -143,6 +145,8 @@ func substituted(script, text string, extended bool) (changed, rest string, ok b
 	}
 	return strings.Join(lines, "\n"), rest, true
 }
+
+var substitution = regexp.MustCompile(`^s[^\\\n]`)
 
 // delimited cuts a text at the next delimiter without a backslash.
 func delimited(text string, delimiter byte) (before, after string, ok bool) {
@@ -166,7 +170,8 @@ func expression(text string, extended bool) string {
 	var out strings.Builder
 	for i := 0; i < len(text); i++ {
 		c := text[i]
-		switch special := strings.IndexByte("(){}+?|", c) >= 0; {
+		end := c == '$' && (i+1 == len(text) || text[i+1] == '\\')
+		switch special := strings.IndexByte("(){}+?|$", c) >= 0 && !end; {
 		case c == '[':
 			end := min(len(text), i+2+max(1, strings.IndexByte(text[min(len(text), i+2):], ']')+1))
 			out.WriteString(strings.ReplaceAll(text[i:end], `\`, `\\`))
@@ -176,7 +181,7 @@ func expression(text string, extended bool) string {
 				out.WriteByte('\\')
 			}
 			out.WriteByte(text[i])
-		case (special || c == '$' && i+1 < len(text) && text[i+1] != '\\') && !extended:
+		case special && !extended:
 			out.WriteString(`\` + string(c))
 		default:
 			out.WriteByte(c)

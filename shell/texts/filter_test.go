@@ -16,7 +16,7 @@ func TestFiltersPrintWhatProgramsDo(t *testing.T) {
 		`sed s/&/\&\&/`, "sed s/$e/x/", `sed s/\$e/x/`, `sed s/.*/a\nb/`, "sed s/T/x/I", "sed s/x*/-/", "sed s/x*/-/g", `sed s/a\|b/x/g`, "sed s/a|b/x/g", `sed s/\w/u/g`, "sed s/[^a-z]//g", "sed s/[]a]/x/", `sed s/a\{1\}/x/`, "sed s/a{1}/x/",
 	} {
 		words := strings.Split(command, " ")
-		got, ok := Filtered(words[0], words[1:], input)
+		got, ok := Printed(words[0], words[1:], input)
 		cmd := exec.Command(words[0], words[1:]...)
 		cmd.Stdin = strings.NewReader(input)
 		want, err := cmd.Output()
@@ -29,7 +29,7 @@ func TestFiltersPrintWhatProgramsDo(t *testing.T) {
 	}
 	for _, command := range []string{"sed s/a/b/e", "sed s/a/b/w", "sed p", "sed -n s/a/b/p", `sed s/a/\U&/`, "sed -i s/a/b/", "sed s/a", "tr a", "tr -s a b", "tr", "cat", "rev x", `sed s/\(a\)\1/b/`} {
 		name, args, _ := strings.Cut(command, " ")
-		if got, ok := Filtered(name, strings.Fields(args), input); ok {
+		if got, ok := Printed(name, strings.Fields(args), input); ok {
 			t.Errorf("%s: %q", command, got)
 		}
 	}

@@ -128,22 +128,10 @@ const (
 	maxVeiled  = 1 << 10
 )
 
-// Veiled returns the lines that Veil replaced.
-func Veiled(script, veiled string) string {
-	var out strings.Builder
-	for len(script) == len(veiled) && script != veiled {
-		line, rest, _ := strings.Cut(script, "\n")
-		if veiled[:len(line)] != line {
-			out.WriteString(line + "\n")
-		}
-		script, veiled = rest, veiled[min(len(line)+1, len(veiled)):]
-	}
-	return out.String()
-}
-
 // Veil replaces the contents of here-documents that are only written to files, since parsers differ in where they
-// end.
-func Veil(script string) string {
+// end. replaced has the lines that it replaced.
+func Veil(script string) (veiled, replaced string) {
+	var out strings.Builder
 	lines := strings.Split(script, "\n")
 	for i, looked := 0, 0; i < len(lines) && looked < maxVeiling && len(lines[i]) <= maxVeiled; i, looked = i+1, looked+1 {
 		word := ""
@@ -159,11 +147,13 @@ func Veil(script string) string {
 			break
 		}
 		for j, line := range body[:end] {
-			body[j] = strings.Repeat(".", len(line))
+			if body[j] = strings.Repeat(".", len(line)); body[j] != line {
+				out.WriteString(line + "\n")
+			}
 		}
 		i += 1 + end
 	}
-	return strings.Join(lines, "\n")
+	return strings.Join(lines, "\n"), out.String()
 }
 
 // OtherwiseRead reports whether a text may mean something else to other shells than bash.
