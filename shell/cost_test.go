@@ -3,9 +3,11 @@ package shell
 import (
 	"io/fs"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/toold/toold/internal/must"
+	"github.com/toold/toold/shell/texts"
 )
 
 type counted struct {
@@ -47,6 +49,17 @@ func TestNoTextCostsTooMuch(t *testing.T) {
 		made, taken := after.Mallocs-before.Mallocs, (after.TotalAlloc-before.TotalAlloc)>>20
 		if files.asked > questions || len(found) > effects || taken > megabytes || made > pieces {
 			t.Errorf("%s: %d questions to the file system, %d effects, %d MiB of memory in %d pieces", name, files.asked, len(found), taken, made)
+		}
+	}
+}
+
+// A call keeps its effects until it is answered, which may wait for a person.
+func TestEffectsKeepNoMoreThanTheyNeed(t *testing.T) {
+	t.Parallel()
+	ws, _ := must.Workspace(t)
+	for name, script := range map[string]string{"short": "ls; pwd", "at the limit": "ls #" + strings.Repeat("x", texts.MaxScript-4), "too long": "ls #" + strings.Repeat("x", 4<<20)} {
+		if found := newAnalyser(ws).Effects(script, ws); cap(found) > 2*len(found) {
+			t.Errorf("%s: %d effects are kept in room for %d", name, len(found), cap(found))
 		}
 	}
 }

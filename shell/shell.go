@@ -70,7 +70,7 @@ func New(o Options) *Analyser {
 
 // Effects returns all possible effects of a script that starts in dir. The list is never empty.
 func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
-	room := len(script) / 32
+	room := min(len(script), texts.MaxScript) / 32
 	w := &walker{
 		Analyser: a, steps: maxSteps, found: make([]policy.Effect, 0, 2*room), seen: make(map[uint64]bool, room),
 		touched: touched{names: make(map[string]bool)}, canonical: make(map[string]string, room), globs: make(map[string]globbed), names: make(map[string]string), bodies: make(map[string][]*syntax.Stmt), scanned: make(map[string]struct{}),
@@ -81,7 +81,7 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 			w.suspects = 0
 			w.opaque(fmt.Sprintf("its analysis failed (%v)", r), "")
 			w.throughLinksMade()
-			effects = w.found
+			effects = slices.Clone(w.found)
 		}
 	}()
 	s := &state{
@@ -100,7 +100,7 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 	if len(w.found) == 0 {
 		w.add(policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: ":"}}, Dirs: s.dirs, Source: script})
 	}
-	return w.found
+	return slices.Clone(w.found) // because the caller keeps them, and w.found has much more room
 }
 
 func (w *walker) throughLinksMade() {
