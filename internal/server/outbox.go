@@ -3,7 +3,10 @@ package server
 import (
 	"errors"
 	"io"
+	"slices"
 	"sync"
+
+	"github.com/toold/toold/message"
 )
 
 // Limits of an outbox. At maxReplies or maxReplyBytes the server stops reading from the client; at maxPushed it
@@ -23,6 +26,7 @@ type outbox struct {
 	room   sync.Cond // signals free space and close
 	queue  []any     // replies are []byte
 	held   int       // bytes of the frames in queue
+	asked  int       // bytes of the approval requests in queue
 	closed bool
 }
 
@@ -56,11 +60,41 @@ func (o *outbox) push(v any) {
 	o.mu.Lock()
 	if len(o.queue) < maxPushed {
 		o.queue = append(o.queue, v)
+		o.asked += askedBytes(v)
 	} else {
 		o.overflow()
 	}
 	o.mu.Unlock()
 	o.poke()
+}
+
+// withdraw drops an unread approval request that waits no longer, if unread ones take much memory. Those that wait are
+// limited by the Dispatcher.
+func (o *outbox) withdraw(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.asked <= maxReplyBytes {
+		return
+	}
+	o.queue = slices.DeleteFunc(o.queue, func(v any) bool {
+		r, ok := v.(message.ApprovalRequest)
+		if !ok || r.ID != id {
+			return false
+		}
+		o.asked -= askedBytes(r)
+		return true
+	})
+}
+
+// askedBytes estimates the memory of an approval request. It returns 0 for other messages.
+func askedBytes(v any) int {
+	const line = 128 // of an effect, besides its texts
+	r, _ := v.(message.ApprovalRequest)
+	n := len(r.ToolCall.Arguments) + len(r.Preview.Text) + len(r.Preview.Diff)
+	for _, e := range r.Effects {
+		n += len(e.Text) + len(e.Source) + line
+	}
+	return n
 }
 
 // overflow disconnects the client. The caller holds mu.
@@ -82,6 +116,7 @@ func (o *outbox) take() (v any, ok, open bool) {
 	if frame, ok := v.([]byte); ok {
 		o.held -= len(frame)
 	}
+	o.asked -= askedBytes(v)
 	if !o.full() {
 		o.room.Broadcast()
 	}

@@ -281,6 +281,7 @@ type approver struct{ ss *session }
 func (a approver) Asked(r approval.Request[message.ApprovalRequest]) { a.ss.out.push(r.Show) }
 
 func (a approver) Resolved(r approval.Request[message.ApprovalRequest], v approval.Verdict) {
+	a.ss.out.withdraw(r.ID)
 	m := resolved(r, v)
 	if v.Conn == a.ss.id {
 		m.RequestID = v.RequestID

@@ -2,10 +2,13 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
@@ -52,4 +55,34 @@ func TestAStalledReaderCostsLittleMemory(t *testing.T) {
 		t.Errorf("that is more than 2 MiB")
 	}
 	close(end)
+}
+
+// An agent makes and cancels large calls while one of two approvers reads nothing.
+func TestAStalledApproverCostsLittleMemory(t *testing.T) {
+	must.Long(t)
+	ts := newLimitedServer(t, policy.Ask, hello, func(*dispatch.Limits, *Options) {}, func(o *Options) { o.MaxFrameBytes, o.IncomingBytes, o.Idle = 8<<20, 64<<20, time.Hour })
+	stalled, reading, agent := dialAs(t, ts, approverSecret), dialAs(t, ts, approverSecret), dialAs(t, ts, agentSecret)
+	pinged(t, stalled)
+	pinged(t, reading)
+	large := strings.Repeat("x", 4<<20)
+	asked := func(i int) {
+		write(t, agent, strings.Replace(call(fmt.Sprint("call_", i)), `{}`, `{"text":"`+large+`"}`, 1))
+		until(t, reading, `"approval_request_message"`)
+		write(t, agent, fmt.Sprintf(`{"message_type":"cancel","tool_call_id":"call_%d"}`, i))
+		until(t, agent, "tool_return_message")
+		until(t, reading, `"approval_resolved"`)
+	}
+	asked(0) // the writer holds this one
+	asked(1)
+	before := heap()
+	const calls = 16
+	for i := range calls {
+		asked(i + 2)
+	}
+	grown := heap() - before
+	t.Logf("%d questions of 4 MiB that wait no longer take %d KiB", calls, grown>>10)
+	if grown > 16<<20 {
+		t.Error("that is more than 16 MiB")
+	}
+	runtime.KeepAlive(stalled)
 }
