@@ -51,6 +51,7 @@ type Call struct {
 	input   *inbox
 	begun   chan struct{} // closed when the call's process runs, or at its end
 	ended   chan struct{} // closed when it has returned
+	held    int64         // see maxHeld; guarded by Dispatcher.mu
 
 	// Only the call's own goroutine changes these.
 	workspace   *Workspace             // nil before enter

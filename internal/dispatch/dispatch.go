@@ -22,6 +22,7 @@ import (
 	"github.com/toold/toold/internal/approval"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/argument"
@@ -59,8 +60,12 @@ type Limits struct {
 	ApprovalTimeout time.Duration
 }
 
-// maxHeld limits the size of the arguments of unanswered calls, in bytes.
-const maxHeld = 256 << 20
+// maxHeld limits what unanswered calls keep in memory, in bytes: their arguments, as they came and decoded, and about
+// effectBytes for each effect.
+const (
+	maxHeld     = 256 << 20
+	effectBytes = 512
+)
 
 // A Dispatcher runs calls. It is safe for concurrent use.
 type Dispatcher struct {
@@ -72,7 +77,7 @@ type Dispatcher struct {
 	mu           sync.Mutex
 	calls        map[Key]*Call // unanswered calls
 	waiting      int           // admitted calls that do not run yet
-	held         int64         // bytes of the arguments of calls
+	held         int64         // bytes that calls keep; see maxHeld
 	unsaved      map[journal.Key]unsaved
 	earlyCancels earlyCancels
 	audience     map[*listener]struct{}
@@ -179,7 +184,7 @@ func (d *Dispatcher) Submit(s Submission) *Watcher {
 	case c.earlyCancel != "":
 		refused = &refusal{message.Cancelled, "the call was cancelled before it came, so it did not run"}
 	case tooMany != "":
-		refused = &refusal{message.TooManyCalls, tooMany + "; nothing ran. Wait for returns before you send more, and send this one again under a new id"}
+		refused = refuseCrowd(tooMany)
 	}
 	d.mu.Unlock()
 	w := c.Watch(s.Wake)
@@ -256,9 +261,32 @@ func refuse(c *Call, wake func(), e *message.Error) *Watcher {
 func (d *Dispatcher) admit(c *Call) {
 	d.calls[c.key] = c
 	d.waiting++
-	d.held += int64(len(c.asked.Arguments))
 	d.wg.Add(1)
+	d.hold(c, 2*len(c.asked.Arguments))
 }
+
+// hold adds to the bytes that a call keeps. The caller holds mu.
+func (d *Dispatcher) hold(c *Call, bytes int) {
+	c.held += int64(bytes)
+	d.held += int64(bytes)
+}
+
+// holdEffects refuses a call whose effects take too much memory beside those of others.
+func (d *Dispatcher) holdEffects(c *Call, effects []policy.Effect) *refusal {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.hold(c, len(effects)*effectBytes)
+	if d.held > maxHeld {
+		return refuseCrowd(heldTooMuch)
+	}
+	return nil
+}
+
+func refuseCrowd(why string) *refusal {
+	return &refusal{message.TooManyCalls, why + "; nothing ran. Wait for returns before you send more, and send this one again under a new id"}
+}
+
+const heldTooMuch = "unanswered calls take more than 256 MiB of memory"
 
 // crowded returns why the admitted call is one too many, or "". The caller holds mu.
 func (d *Dispatcher) crowded() string {
@@ -266,7 +294,7 @@ func (d *Dispatcher) crowded() string {
 	case d.waiting > d.opt.Limits.Waiting:
 		return fmt.Sprintf("%d calls wait already", d.opt.Limits.Waiting)
 	case d.held > maxHeld:
-		return fmt.Sprintf("the arguments of unanswered calls take more than %d MiB", maxHeld>>20)
+		return heldTooMuch
 	}
 	return ""
 }
@@ -275,7 +303,7 @@ func (d *Dispatcher) forget(c *Call) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.calls, c.key)
-	d.held -= int64(len(c.asked.Arguments))
+	d.held -= c.held
 }
 
 func (d *Dispatcher) notWaiting() {

@@ -217,6 +217,9 @@ func (d *Dispatcher) parse(ctx context.Context, c *Call) (tools.Invocation, *ref
 		refused = notStarted()
 	}
 	if refused == nil {
+		refused = d.holdEffects(c, inv.Effects())
+	}
+	if refused == nil {
 		c.elsewhere = inv.Traits().Elsewhere
 		c.proceed(message.CallReceived, func(p *progress) { p.preview = beginning(inv.Text()) })
 	}

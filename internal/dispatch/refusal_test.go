@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/toold/toold/internal/must"
@@ -45,5 +46,26 @@ func TestCallsThatAreTooManyDoNotPileUp(t *testing.T) {
 	defer b.mu.Unlock()
 	if b.held != maxHeld {
 		t.Errorf("%d bytes are held, want %d", b.held, maxHeld)
+	}
+}
+
+// A script of 64 KiB may have effects that take 30 times its size, for as long as it waits for a person.
+func TestWhatACallKeepsIsCountedWithItsEffects(t *testing.T) {
+	t.Parallel()
+	for held, tooMany := range map[int64]bool{maxHeld - 2*1024 - 3*effectBytes: false, maxHeld - 2*1024 - 3*effectBytes + 1: true, maxHeld - 2*1024 + 1: true} {
+		b := newBench(t, policy.Allow, &probe{before: make([]policy.Effect, 2)})
+		b.mu.Lock()
+		b.held = held
+		b.mu.Unlock()
+		w, woken := b.submit("call_1", `{"x":"`+strings.Repeat("x", 1024-len(`{"x":""}`))+`"}`)
+		last := final(t, w, woken)
+		if refused := last.Return != nil && last.Return.ErrorType != nil && *last.Return.ErrorType == message.TooManyCalls; refused != tooMany {
+			t.Errorf("beside %d bytes it was answered by %+v", held, last.Return)
+		}
+		b.mu.Lock()
+		if b.held != held {
+			t.Errorf("%d bytes are held afterwards, want %d", b.held, held)
+		}
+		b.mu.Unlock()
 	}
 }
