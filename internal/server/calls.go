@@ -105,8 +105,9 @@ func selected(ack message.HelloAck, dir string) string {
 	return cmp.Or(ack.Workspace, strings.TrimLeft(dir, "/"))
 }
 
-// readBody returns a request's body, and charges it to kept until the caller gives that back.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request, kept *int64) ([]byte, int, *message.Error) {
+// readBody returns a request's body, and charges so many copies of it to kept until the caller gives that back. A single
+// request is always accepted.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, kept *int64, copies int64) ([]byte, int, *message.Error) {
 	if r.ContentLength < 0 {
 		return nil, http.StatusLengthRequired, message.InvalidFrame.Errorf("send the length of the body in Content-Length")
 	}
@@ -122,7 +123,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, kept *int64) (
 	if err != nil {
 		return nil, http.StatusBadRequest, message.InvalidFrame.Errorf("the body cannot be read: %v", err)
 	}
-	if !s.kept.take(kept, int64(len(frame))) {
+	if !s.kept.take(kept, min(copies*int64(len(frame)), s.opt.IncomingBytes)) {
 		return nil, http.StatusServiceUnavailable, message.TooManyCalls.Errorf("the requests that are not answered yet are too large together (limits.incoming_bytes); nothing ran, try again later")
 	}
 	return frame, 0, nil
@@ -130,7 +131,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, kept *int64) (
 
 // readRequest returns a body's request and the errors of invalid calls in it, or why there is no request.
 func (s *Server) readRequest(w http.ResponseWriter, r *http.Request, kept *int64) (m *message.Request, bad []*message.Error, status int, e *message.Error) {
-	frame, status, e := s.readBody(w, r, kept)
+	frame, status, e := s.readBody(w, r, kept, 1)
 	if e != nil {
 		return nil, nil, status, e
 	}

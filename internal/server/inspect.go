@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"io"
 	"net"
 	"net/http"
@@ -80,14 +79,32 @@ func (s *Server) servePolicy(w http.ResponseWriter, _ *http.Request, _ Token) {
 func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request, token Token) {
 	var kept int64
 	defer s.kept.take(&kept, 0)
-	body, status, e := s.readBody(w, r, &kept)
+	body, status, e := s.readBody(w, r, &kept, mcpCopies)
 	if e != nil {
 		writeJSON(w, status, e)
 		return
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.Body = &once{body}
 	s.opt.MCP(patient{w, s.opt.Idle}, r, token)
 }
+
+// mcpCopies is how many copies of a request MCP keeps until it is answered: the message, its parameters, the arguments
+// and the call that is sent to the dispatcher.
+const mcpCopies = 4
+
+// once is a body that is in memory only until it is read.
+type once struct{ rest []byte }
+
+func (o *once) Read(p []byte) (int, error) {
+	n := copy(p, o.rest)
+	if o.rest = o.rest[n:]; len(o.rest) > 0 {
+		return n, nil
+	}
+	o.rest = nil
+	return n, io.EOF
+}
+
+func (o *once) Close() error { return nil }
 
 // patient is a response that may take long in total, but not for a single write: a client that does not read is
 // disconnected.

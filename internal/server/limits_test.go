@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -223,5 +224,49 @@ func TestRequestsThatAreNotAnsweredAreLimitedTogether(t *testing.T) {
 	}
 	if status, body := ask(t, ts, "POST", "/mcp", strings.Repeat(" ", 700<<10)+`{}`); status != http.StatusNoContent {
 		t.Errorf("afterwards /mcp answered %d %s", status, body)
+	}
+}
+
+// The SDK keeps several copies of a request to /mcp, which count.
+func TestARequestOfMCPCountsWithItsCopies(t *testing.T) {
+	t.Parallel()
+	begun, end := make(chan struct{}), make(chan struct{})
+	_, ts := newTestServer(t, func(o *Options) {
+		o.IncomingBytes = 1 << 20
+		o.MCP = func(w http.ResponseWriter, r *http.Request, _ Token) {
+			if n, err := io.Copy(io.Discard, r.Body); n < 1000 || err != nil {
+				t.Errorf("read %d bytes, %v", n, err)
+			}
+			begun <- struct{}{}
+			<-end
+			w.WriteHeader(http.StatusNoContent)
+		}
+	})
+	body := strings.Repeat(" ", 200<<10) + `{}`
+	answered := make(chan int, 2)
+	post := func(body string) {
+		status, _ := ask(t, ts, "POST", "/mcp", body)
+		answered <- status
+	}
+	go post(body)
+	<-begun
+	go post(body)
+	select {
+	case status := <-answered:
+		if status != http.StatusServiceUnavailable {
+			t.Errorf("beside a request of 200 KiB, another was answered %d", status)
+		}
+	case <-begun:
+		t.Error("another request of 200 KiB began beside it")
+		end <- struct{}{}
+		<-answered
+	}
+	go post(strings.Repeat(" ", 1000)) // small ones go on
+	<-begun
+	close(end)
+	for range 2 {
+		if status := <-answered; status != http.StatusNoContent {
+			t.Errorf("a request was answered %d", status)
+		}
 	}
 }
