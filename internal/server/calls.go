@@ -61,9 +61,9 @@ func (w *waiting) end(of *dispatch.Watcher) *dispatch.Final {
 }
 
 func (s *Server) serveCalls(w http.ResponseWriter, r *http.Request, token Token) {
-	var kept int64
-	defer s.kept.take(&kept, 0)
-	m, bad, status, e := s.readRequest(w, r, &kept)
+	kept := s.kept.account(token.Name)
+	defer kept.take(0)
+	m, bad, status, e := s.readRequest(w, r, kept)
 	if e != nil {
 		writeJSON(w, status, e)
 		return
@@ -106,14 +106,14 @@ func selected(ack message.HelloAck, dir string) string {
 }
 
 // readBody returns a request's body, and charges so many copies of it to kept until the caller gives that back. A single
-// request is always accepted.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request, kept *int64, copies int64) ([]byte, int, *message.Error) {
+// request of a client is always accepted, unless others have much.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, kept *account, copies int64) ([]byte, int, *message.Error) {
 	if r.ContentLength < 0 {
 		return nil, http.StatusLengthRequired, message.InvalidFrame.Errorf("send the length of the body in Content-Length")
 	}
-	var charged int64
-	defer s.incoming.take(&charged, 0)
-	frame, err := s.incoming.read(http.MaxBytesReader(w, r.Body, s.opt.MaxFrameBytes), &charged, 0)
+	incoming := s.incoming.account(kept.client)
+	defer incoming.take(0)
+	frame, err := incoming.read(http.MaxBytesReader(w, r.Body, s.opt.MaxFrameBytes), 0)
 	if errors.Is(err, errBusy) {
 		return nil, http.StatusServiceUnavailable, message.TooManyCalls.Errorf("toold receives too much at once (limits.incoming_bytes); try again later")
 	}
@@ -123,14 +123,14 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, kept *int64, c
 	if err != nil {
 		return nil, http.StatusBadRequest, message.InvalidFrame.Errorf("the body cannot be read: %v", err)
 	}
-	if !s.kept.take(kept, min(copies*int64(len(frame)), s.opt.IncomingBytes)) {
+	if !kept.take(min(copies*int64(len(frame)), s.opt.IncomingBytes/2)) {
 		return nil, http.StatusServiceUnavailable, message.TooManyCalls.Errorf("the requests that are not answered yet are too large together (limits.incoming_bytes); nothing ran, try again later")
 	}
 	return frame, 0, nil
 }
 
 // readRequest returns a body's request and the errors of invalid calls in it, or why there is no request.
-func (s *Server) readRequest(w http.ResponseWriter, r *http.Request, kept *int64) (m *message.Request, bad []*message.Error, status int, e *message.Error) {
+func (s *Server) readRequest(w http.ResponseWriter, r *http.Request, kept *account) (m *message.Request, bad []*message.Error, status int, e *message.Error) {
 	frame, status, e := s.readBody(w, r, kept, 1)
 	if e != nil {
 		return nil, nil, status, e

@@ -17,9 +17,9 @@ func (s *Server) serveCodex(w http.ResponseWriter, r *http.Request, token Token)
 // runCodex runs a session whose frames are those of the exec-server protocol.
 func (ss *session) runCodex() {
 	defer ss.conn.Close()
-	var kept int64
+	kept := ss.srv.kept.account(ss.token.Name)
 	c := ss.srv.opt.Codex.Connect(ss.token.Name, func(frame []byte) error { return ss.writeFrame(websocket.TextMessage, frame) },
-		func(bytes int64) bool { return ss.srv.kept.take(&kept, bytes) })
+		kept.take)
 	ss.take = func(kind int, frame []byte) bool {
 		if kind != websocket.TextMessage {
 			ss.farewell(websocket.CloseUnsupportedData, "expected text frames")

@@ -77,9 +77,9 @@ func (s *Server) servePolicy(w http.ResponseWriter, _ *http.Request, _ Token) {
 }
 
 func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request, token Token) {
-	var kept int64
-	defer s.kept.take(&kept, 0)
-	body, status, e := s.readBody(w, r, &kept, mcpCopies)
+	kept := s.kept.account(token.Name)
+	defer kept.take(0)
+	body, status, e := s.readBody(w, r, kept, mcpCopies)
 	if e != nil {
 		writeJSON(w, status, e)
 		return

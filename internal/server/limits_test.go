@@ -123,7 +123,7 @@ func sendHalf(t *testing.T, conn *websocket.Conn, text string) {
 
 func TestFramesBeingReceivedAreLimitedTogether(t *testing.T) {
 	t.Parallel()
-	_, ts := newTestServer(t, func(o *Options) { o.IncomingBytes = 1 << 20 })
+	_, ts := newTestServer(t, func(o *Options) { o.IncomingBytes = 2 << 20 })
 	greedy, modest := dialAs(t, ts, agentSecret), dialAs(t, ts, agentSecret)
 	big := `{"message_type":"ping","nonce":"big","padding":"` + strings.Repeat("x", 900<<10) + `"}`
 	write(t, modest, big, `{"message_type":"ping","nonce":"small"}`)
@@ -137,6 +137,36 @@ func TestFramesBeingReceivedAreLimitedTogether(t *testing.T) {
 	greedy.Close()
 	again := dialAs(t, ts, agentSecret)
 	pinged(t, again)
+}
+
+// A client sends the beginnings of large frames, and nothing more: another client can send such frames meanwhile.
+func TestStalledFramesOfAClientLeaveRoomForOthers(t *testing.T) {
+	t.Parallel()
+	_, ts := newTestServer(t, func(o *Options) {
+		o.IncomingBytes = 8 << 20
+		o.Tokens = also(o.Tokens, Token{Name: "other", Secret: observerSecret, Roles: []Role{Agent}})
+	})
+	other := dialAs(t, ts, observerSecret)
+	big := `{"message_type":"ping","nonce":"big","padding":"` + strings.Repeat("x", 900<<10) + `"}`
+	refused := 0
+	for range 12 {
+		half := dialAs(t, ts, agentSecret)
+		w := must.Get(half.NextWriter(websocket.TextMessage))(t)
+		w.Write([]byte(big[:700<<10]))
+		half.WriteControl(websocket.PingMessage, nil, time.Time{})
+		pong := errors.New("pong")
+		half.SetPongHandler(func(string) error { return pong })
+		if _, _, err := half.ReadMessage(); !errors.Is(err, pong) {
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Error("all frames of the client are received at once")
+	}
+	for range 3 {
+		write(t, other, big, `{"message_type":"ping","nonce":"small"}`)
+		until(t, other, "small")
+	}
 }
 
 // TestRequestsTakeTheirTurnByToken has one token flood the only place for running calls:
@@ -202,10 +232,10 @@ func TestRequestsThatAreNotAnsweredAreLimitedTogether(t *testing.T) {
 		<-end
 		return tools.Result{Text: "ok"}
 	}, func(*dispatch.Limits, *Options) {}, func(o *Options) {
-		o.IncomingBytes = 1 << 20
+		o.IncomingBytes, o.MaxFrameBytes = 4<<20, 4<<20
 		o.MCP = func(w http.ResponseWriter, _ *http.Request, _ Token) { w.WriteHeader(http.StatusNoContent) }
 	})
-	large := call("call_1") + strings.Repeat(" ", 500<<10)
+	large := call("call_1") + strings.Repeat(" ", 1500<<10)
 	first := make(chan int, 1)
 	go func() {
 		status, _ := ask(t, ts, "POST", "/v1/calls", large)
@@ -213,7 +243,7 @@ func TestRequestsThatAreNotAnsweredAreLimitedTogether(t *testing.T) {
 	}()
 	<-begun
 	for _, path := range []string{"/v1/calls", "/mcp"} {
-		status, body := ask(t, ts, "POST", path, strings.Repeat(" ", 700<<10)+`{}`)
+		status, body := ask(t, ts, "POST", path, strings.Repeat(" ", 1500<<10)+`{}`)
 		if status != http.StatusServiceUnavailable || !strings.Contains(body, "not answered yet") {
 			t.Errorf("%s answered %d %s", path, status, body)
 		}
@@ -222,7 +252,7 @@ func TestRequestsThatAreNotAnsweredAreLimitedTogether(t *testing.T) {
 	if status := <-first; status != http.StatusOK {
 		t.Errorf("the first request got %d", status)
 	}
-	if status, body := ask(t, ts, "POST", "/mcp", strings.Repeat(" ", 700<<10)+`{}`); status != http.StatusNoContent {
+	if status, body := ask(t, ts, "POST", "/mcp", strings.Repeat(" ", 1500<<10)+`{}`); status != http.StatusNoContent {
 		t.Errorf("afterwards /mcp answered %d %s", status, body)
 	}
 }
@@ -232,7 +262,7 @@ func TestARequestOfMCPCountsWithItsCopies(t *testing.T) {
 	t.Parallel()
 	begun, end := make(chan struct{}), make(chan struct{})
 	_, ts := newTestServer(t, func(o *Options) {
-		o.IncomingBytes = 1 << 20
+		o.IncomingBytes = 2 << 20
 		o.MCP = func(w http.ResponseWriter, r *http.Request, _ Token) {
 			if n, err := io.Copy(io.Discard, r.Body); n < 1000 || err != nil {
 				t.Errorf("read %d bytes, %v", n, err)

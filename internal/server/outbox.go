@@ -1,8 +1,6 @@
 package server
 
 import (
-	"errors"
-	"io"
 	"slices"
 	"sync"
 
@@ -129,62 +127,4 @@ func (o *outbox) close() {
 	o.overflow()
 	o.mu.Unlock()
 	o.poke()
-}
-
-const (
-	firstBytes = 4 << 10  // charged for a frame of unknown length
-	freeBytes  = 64 << 10 // incoming data of each connection that is not charged
-)
-
-var errBusy = errors.New("too much is being received at once")
-
-// budget limits the memory shared for incoming frames and collected fragments, or for unanswered requests, beyond
-// freeBytes per connection.
-type budget struct {
-	mu   sync.Mutex
-	left int64
-}
-
-// take sets one user's share, *held, to wants without freeBytes, unless the budget is exceeded.
-func (b *budget) take(held *int64, wants int64) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	wants = max(wants-freeBytes, 0)
-	if more := wants - *held; more > b.left {
-		return false
-	}
-	b.left -= wants - *held
-	*held = wants
-	return true
-}
-
-// receive reads one message, and charges the collected fragments with it.
-func (ss *session) receive() (kind int, frame []byte, err error) {
-	kind, r, err := ss.conn.NextReader()
-	if err != nil {
-		return 0, nil, err
-	}
-	frame, err = ss.srv.incoming.read(r, &ss.charged, ss.dec.Held())
-	return kind, frame, err
-}
-
-// read reads all of r for a user that has other bytes already. It charges received bytes, not announced ones.
-func (b *budget) read(r io.Reader, held *int64, other int) (all []byte, err error) {
-	for all = make([]byte, 0, firstBytes); ; {
-		if len(all) == cap(all) {
-			wants := 2 * cap(all)
-			if !b.take(held, int64(wants+other)) {
-				return nil, errBusy
-			}
-			all = append(make([]byte, 0, wants), all...)
-		}
-		n, err := r.Read(all[len(all):cap(all)])
-		all = all[:len(all)+n]
-		if errors.Is(err, io.EOF) {
-			return all, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
 }

@@ -37,7 +37,7 @@ type session struct {
 	written chan struct{} // closed when the writer has ended
 
 	// Only the reader uses these.
-	charged    int64            // bytes charged to the server's budget
+	incoming   *account         // of the server's budget
 	frame      []byte           // being handled
 	program    *message.Program // from hello
 	badInRow   int              // invalid frames in a row
@@ -58,7 +58,7 @@ type session struct {
 
 func newSession(srv *Server, conn *websocket.Conn, token Token) *session {
 	ss := &session{
-		srv: srv, id: message.NewID("conn"), token: token, conn: conn,
+		srv: srv, id: message.NewID("conn"), token: token, conn: conn, incoming: srv.incoming.account(token.Name),
 		dec:  &message.Decoder{MaxFragmentBytes: int(srv.opt.MaxFrameBytes)},
 		wake: make(chan struct{}, 1), over: make(chan struct{}), hungUp: make(chan struct{}, 1),
 		freed: make(chan struct{}, 1), written: make(chan struct{}), met: make(map[dispatch.Key]bool),
@@ -110,7 +110,7 @@ func (ss *session) run() {
 
 // read handles frames until the connection ends or has to.
 func (ss *session) read() {
-	defer func() { ss.srv.incoming.take(&ss.charged, 0) }()
+	defer func() { ss.incoming.take(0) }()
 	alive := func(string) error { return ss.conn.SetReadDeadline(time.Now().Add(ss.srv.opt.Idle)) }
 	ss.conn.SetPongHandler(alive)
 	ping := ss.conn.PingHandler()
@@ -143,8 +143,18 @@ func (ss *session) read() {
 		case err != nil || !ss.take(kind, frame):
 			return
 		}
-		ss.srv.incoming.take(&ss.charged, int64(ss.dec.Held())) // cannot fail, because the share shrinks
+		ss.incoming.take(int64(ss.dec.Held())) // cannot fail, because the share shrinks
 	}
+}
+
+// receive reads one message, and charges the collected fragments with it.
+func (ss *session) receive() (kind int, frame []byte, err error) {
+	kind, r, err := ss.conn.NextReader()
+	if err != nil {
+		return 0, nil, err
+	}
+	frame, err = ss.incoming.read(r, ss.dec.Held())
+	return kind, frame, err
 }
 
 func timedOut(err error) bool {
