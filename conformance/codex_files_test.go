@@ -10,9 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/internal/workspaces"
 	"github.com/toold/toold/message"
 )
@@ -144,6 +146,22 @@ func TestCodexReachesNoFileThatThePolicyDenies(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(r.site.workspace, ".env")); string(text) != "SECRET" {
 		t.Errorf("the file is %q, %v", text, err)
 	}
+}
+
+// Reading a FIFO would take until the time limit.
+func TestCodexCopiesNoFIFO(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	must.Do(t, syscall.Mkfifo(filepath.Join(r.site.workspace, "pipe"), 0o600))
+	must.Do(t, os.Symlink("pipe", filepath.Join(r.site.workspace, "link")))
+	c, _ := r.connect(t, "")
+	for _, source := range []string{r.uri("pipe"), r.uri("link")} {
+		f := c.answer(c.ask("fs/copy", map[string]any{"sourcePath": source, "destinationPath": r.uri("made"), "recursive": false}))
+		if f.Error == nil || !strings.Contains(f.Error.Message, "no file and no directory") {
+			t.Errorf("a copy of %s was answered with %s %+v", source, f.Result, f.Error)
+		}
+	}
+	r.nothingMade()
 }
 
 // A block is what was asked for, and no more, when a person allows it as well.

@@ -123,7 +123,7 @@ func (m Mask) Denial(name string, change, kept bool) *Denial {
 	case change:
 		d.Hint += "; name the file in the command that changes it, so that the user is asked"
 	default:
-		d.Hint += fmt.Sprintf("; if you need it, send the call again with \"escalate\": {\"read\": [%q]}, which asks the user", name)
+		d.Hint += fmt.Sprintf("; if you need it, have a command read it by this name, or a call with \"escalate\": {\"read\": [%q]}: the user is asked", name)
 	}
 	return d
 }

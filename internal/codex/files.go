@@ -340,6 +340,9 @@ func (c *Connection) copy(a copyParams) (any, *rpcError) {
 	if e != nil {
 		return nil, e
 	}
+	if s, e := c.fileOp(f, "stat", nil); e == nil && s.Kind == "other" {
+		return nil, refuse("%s is no file and no directory, so it is not copied", f.path)
+	}
 	if a.Recursive {
 		return c.script(file{to, f.limit}, "cp", "-R", "-T", "--", f.path, to)
 	}

@@ -172,7 +172,7 @@ func TestAReturnNamesTheRuleOfAMaskedPath(t *testing.T) {
 	t.Parallel()
 	v := newVault(t, "git init -q; mkdir sub; echo SECRET >sub/.env; echo SECRET >key.pem")
 	for script, want := range map[string]string{
-		"cat sub/.env":                               `rule dotenv asks first (it may hold credentials); if you need it, send the call again with "escalate": {"read": ["sub/.env"]}, which asks the user`,
+		"cat sub/.env":                               `rule dotenv asks first (it may hold credentials); if you need it, have a command read it by this name, or a call with "escalate": {"read": ["sub/.env"]}: the user is asked`,
 		"cd sub; python3 -c 'open(\".env\")'":        `cannot read sub/.env: rule dotenv`,
 		"cat $PWD/key.pem":                           `cannot read key.pem: rule keys denies it; do without it, or ask the user to change the rule`,
 		"cp sub/.env x || { echo 'no' >&2; false; }": "rule dotenv",
