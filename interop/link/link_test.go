@@ -2,8 +2,10 @@ package link_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,5 +82,64 @@ func TestTheCommandThatShowsALostCallCanBeCopied(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the model is told: %v", err)
 		}
+	}
+}
+
+// A server may name as many directories as it wants.
+func TestOnlyAFewConnectionsAreOpen(t *testing.T) {
+	t.Parallel()
+	called := make(chan struct{})
+	daemon := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		conn.ReadMessage() // hello
+		conn.WriteMessage(websocket.TextMessage, []byte(ack))
+		if _, frame, err := conn.ReadMessage(); err == nil && strings.Contains(string(frame), "tool_call_id") {
+			called <- struct{}{}
+			conn.ReadMessage()
+		}
+	}))
+	t.Cleanup(daemon.Close)
+	l := link.New(func(ctx context.Context, _ string) (*client.Client, error) {
+		return client.Dial(ctx, client.Options{URL: "ws" + strings.TrimPrefix(daemon.URL, "http"), Token: "secret"})
+	})
+	t.Cleanup(l.Close)
+	// Ends with the link; it runs all the while.
+	calling := make(chan error, 1)
+	go func() {
+		_, err := l.Call(t.Context(), "busy", client.Call{ID: "c1", Tool: "bash", Arguments: map[string]string{"command": "true"}}, func() client.Events { return client.Events{} })
+		calling <- err
+	}()
+	<-called
+	var all []*client.Client
+	for i := range 200 {
+		c, err := l.Get(t.Context(), fmt.Sprint("/w/", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := l.Get(t.Context(), fmt.Sprint("/w/", i)); again != c || err != nil {
+			t.Fatalf("the connection of a directory was made again: %v", err)
+		}
+		all = append(all, c)
+	}
+	open := slices.DeleteFunc(all, func(c *client.Client) bool {
+		select {
+		case <-c.Done():
+			return true
+		default:
+			return false
+		}
+	})
+	if len(open) > 16 {
+		t.Errorf("%d connections are open", len(open))
+	}
+	select {
+	case err := <-calling:
+		t.Errorf("the connection of a call was closed: %v", err)
+	default:
 	}
 }
