@@ -219,3 +219,34 @@ func TestOnlyAYesIsApproved(t *testing.T) {
 		}
 	}
 }
+
+// A server may go on with calls for as long as it wants: what is kept of them is bounded.
+func TestAnEndlessStreamOfCallsIsNotKept(t *testing.T) {
+	t.Parallel()
+	h := newFollower(func(string, []byte) *http.Response { return refusal("over") })
+	read, write := io.Pipe()
+	// Ends with the stream.
+	go func() {
+		for i := range 6000 {
+			fmt.Fprintf(write, "data: {\"message_type\":\"approval_request_message\",\"id\":\"m%d\",\"tool_call\":{\"tool_call_id\":\"c%d\",\"name\":\"bash\",\"arguments\":\"{\\\"command\\\":\\\"%s\\\"}\"}}\n\n", i, i, strings.Repeat("x", 4<<10))
+		}
+		io.WriteString(write, stop)
+		write.Close()
+	}()
+	r := &run{follower: h}
+	calls := must.Get(r.follow(t.Context(), stream(read)))(t)
+	total := 0
+	for _, c := range calls {
+		total += len(c.Arguments)
+	}
+	if len(calls) > 4096 || total > 1<<20 {
+		t.Errorf("%d calls with arguments of %d bytes are kept", len(calls), total)
+	}
+	var large gathered
+	for i := range 8 {
+		large.put(message.ToolCall{ID: fmt.Sprint(i), Name: "bash", Arguments: make(json.RawMessage, 16<<20)})
+	}
+	if large.bytes > 64<<20 || large.calls[0].Invalid != "" || large.calls[7].Invalid == "" {
+		t.Errorf("calls with %d bytes are kept, the last one is invalid because %q", large.bytes, large.calls[7].Invalid)
+	}
+}

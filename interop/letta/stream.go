@@ -27,7 +27,16 @@ type run struct {
 	over    bool // no more messages will arrive
 }
 
-type gathered struct{ calls []message.ToolCall }
+// Limits of the calls of one step: how many are answered, and the bytes of their arguments. maxCalls of them run.
+const (
+	maxGathered      = 4096
+	maxGatheredBytes = 64 << 20
+)
+
+type gathered struct {
+	calls []message.ToolCall
+	bytes int // of their arguments
+}
 
 // add adds the calls in a message. It ignores calls without an id, because they cannot be answered.
 func (g *gathered) add(frame []byte, d *message.Decoder) {
@@ -51,6 +60,15 @@ func (g *gathered) put(c message.ToolCall) {
 		}
 		return
 	}
+	switch {
+	case len(g.calls) == maxGathered:
+		return // such a step cannot be answered
+	case len(g.calls) >= maxCalls:
+		c.Arguments = nil
+	case g.bytes+len(c.Arguments) > maxGatheredBytes:
+		c.Arguments, c.Invalid = nil, "the calls of this step are too large together"
+	}
+	g.bytes += len(c.Arguments)
 	g.calls = append(g.calls, c)
 }
 
