@@ -58,8 +58,29 @@ type Judge struct {
 	Wait    time.Duration // limit for approvals
 }
 
+// mostLate is how much longer than Judge.Wait an answer takes. Some agents run the call if the hook takes longer than
+// their limit, whatever the reason.
+const mostLate = 3 * time.Second
+
 // Answer reads one call from in and returns the answer. dir is the default working directory.
 func (d Dialect) Answer(ctx context.Context, j Judge, dir string, in io.Reader) Answer {
+	answered := make(chan Answer, 1)
+	// Ends with the answer or, if that comes too late, with the program.
+	go func() { answered <- d.decide(ctx, j, dir, in) }()
+	done := ctx.Done()
+	for late := time.After(j.Wait + mostLate); ; {
+		select {
+		case a := <-answered:
+			return a
+		case <-done:
+			done, late = nil, time.After(mostLate)
+		case <-late:
+			return d.write("", errors.New("toold took too long to read or decide the call, so it is denied"))
+		}
+	}
+}
+
+func (d Dialect) decide(ctx context.Context, j Judge, dir string, in io.Reader) Answer {
 	event, c, err := d.read(dir, in)
 	if err != nil {
 		err = fmt.Errorf("toold cannot read what %s asks: %w; the call is denied", d.Name, err)
@@ -87,7 +108,7 @@ func (d Dialect) write(event string, deny error) (a Answer) {
 	return a
 }
 
-const maxEvent = 64 << 20
+const maxEvent = 16 << 20 // as the daemon's limit for frames
 
 func members(in io.Reader) (fields, error) {
 	text, err := io.ReadAll(io.LimitReader(in, maxEvent+1))
@@ -129,7 +150,7 @@ func (d Dialect) read(own string, in io.Reader) (event string, c Call, err error
 	if d.Name == "letta" && kindOf(c.Tool) != startsAgent {
 		c.Agent = f.text("agentid")
 	}
-	var object map[string]any
+	var object map[string]json.RawMessage
 	switch {
 	case c.Tool == "":
 		err = errors.New("tool_name is missing")
@@ -210,7 +231,7 @@ func (j Judge) Decide(ctx context.Context, c Call) error {
 	if waiting.Err() == nil {
 		return fmt.Errorf("toold did not decide the call, so it is denied: %w", err)
 	}
-	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), mostLate-time.Second)
 	defer cancel()
 	// If this fails, the daemon cancels the call after limits.linger.
 	_ = daemon.Stop(stopping, id, j.Program+" does not wait for the decision any more")

@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -155,5 +158,26 @@ func TestEachFileIsADialect(t *testing.T) {
 	files, err := os.ReadDir("testdata")
 	if err != nil || len(files) != len(Dialects()) {
 		t.Errorf("%d files, %v, and %d dialects", len(files), err, len(Dialects()))
+	}
+}
+
+// Some agents run the call when the hook takes too long, so that it must not wait for its input either.
+func TestAHookAnswersInTime(t *testing.T) {
+	for _, d := range Dialects() {
+		for name, cancelled := range map[string]time.Duration{"while the input is not complete": time.Hour, "when it is told to end": time.Second} {
+			synctest.Test(t, func(t *testing.T) {
+				in, agent := io.Pipe()
+				defer agent.Close()
+				ctx, cancel := context.WithTimeout(t.Context(), cancelled)
+				defer cancel()
+				// Ends with the input.
+				go io.WriteString(agent, `{"hook_event_name":`)
+				began := time.Now()
+				a := d.Answer(ctx, Judge{Program: d.Name, Wait: d.Wait}, "/w", in)
+				if took := time.Since(began); a.Code != denied || took > min(d.Wait, cancelled)+mostLate {
+					t.Errorf("%s: %s: after %v the answer is %+v", d.Name, name, took, a)
+				}
+			})
+		}
 	}
 }

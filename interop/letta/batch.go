@@ -103,7 +103,7 @@ func (h *follower) answerTo(ctx context.Context, c message.ToolCall, tooMany boo
 		}
 		return returned(c.ID, o)
 	}
-	var input map[string]any
+	var input map[string]json.RawMessage
 	if json.Unmarshal(c.Arguments, &input) != nil || input == nil {
 		return decided(c.ID, outcome{text: "its arguments are no JSON object"})
 	}
