@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -20,12 +21,12 @@ const mostLine = 16 << 20
 type lines struct {
 	io.Closer
 	in   *bufio.Reader
-	out  io.Writer
+	out  *sharedWriter
 	rest []byte // unread part of a message
 	err  error  // returned after rest
 }
 
-func newLines(in io.ReadCloser, out io.Writer) *lines {
+func newLines(in io.ReadCloser, out *sharedWriter) *lines {
 	return &lines{Closer: in, in: bufio.NewReaderSize(in, 64<<10), out: out}
 }
 
@@ -40,6 +41,7 @@ func (l *lines) Read(p []byte) (int, error) {
 			l.refuse(line, err)
 			continue
 		}
+		l.out.await()
 		l.rest = append(bytes.TrimSpace(line), '\n')
 	}
 	if len(l.rest) == 0 {
@@ -76,7 +78,28 @@ func check(line []byte) error {
 	if _, err := jsonrpc.DecodeMessage(line); err != nil {
 		return refusal(jsonrpc.CodeInvalidRequest, "the line is no message of JSON-RPC 2.0: %v", err)
 	}
+	if id := idOf(line); isID(id) && id[0] != '"' && !isExact(id) {
+		return refusal(jsonrpc.CodeInvalidRequest, "the id %.40s is no integer up to %d: send such a one, or a string", id, maxID)
+	}
 	return nil
+}
+
+// maxID is the largest integer below which float64, into which the SDK decodes ids, has all.
+const maxID = 1 << 53
+
+func isExact(id json.RawMessage) bool {
+	n, err := strconv.ParseInt(string(id), 10, 64)
+	return err == nil && -maxID <= n && n <= maxID
+}
+
+func idOf(line []byte) json.RawMessage {
+	var asked struct {
+		ID json.RawMessage `json:"id"`
+	}
+	if json.Unmarshal(line, &asked) != nil {
+		return nil
+	}
+	return asked.ID
 }
 
 func refusal(code int64, format string, args ...any) *jsonrpc.Error {
@@ -90,11 +113,8 @@ func (l *lines) refuse(line []byte, err error) {
 		ID      json.RawMessage `json:"id"`
 		Error   error           `json:"error"`
 	}{"2.0", json.RawMessage("null"), err}
-	var asked struct {
-		ID json.RawMessage `json:"id"`
-	}
-	if json.Unmarshal(line, &asked) == nil && isID(asked.ID) {
-		answer.ID = asked.ID
+	if id := idOf(line); isID(id) {
+		answer.ID = id
 	}
 	text, err := json.Marshal(answer)
 	if err == nil {
@@ -113,15 +133,49 @@ func isID(id json.RawMessage) bool {
 	return id[0] == '"' || id[0] == '-' || isDigit
 }
 
+// maxAhead limits the messages that are read while a client does not read the answers.
+const maxAhead = 1024
+
 // sharedWriter serializes writes of whole messages.
 type sharedWriter struct {
 	io.Closer
-	mu sync.Mutex
-	to io.Writer
+	writes sync.Mutex
+	to     io.Writer
+
+	mu      sync.Mutex
+	written sync.Cond // signals the end of a write
+	writing int       // writes that have not ended
+	ahead   int       // messages read without a write since, at most maxAhead
+}
+
+func newSharedWriter(to io.WriteCloser) *sharedWriter {
+	w := &sharedWriter{Closer: to, to: to}
+	w.written.L = &w.mu
+	return w
 }
 
 func (w *sharedWriter) Write(p []byte) (int, error) {
+	w.change(1)
+	defer w.change(-1)
+	w.writes.Lock()
+	defer w.writes.Unlock()
+	return w.to.Write(p)
+}
+
+func (w *sharedWriter) change(writing int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.to.Write(p)
+	w.writing += writing
+	w.ahead = max(0, w.ahead+min(writing, 0))
+	w.written.Broadcast()
+}
+
+// await is called before a message is handled. It waits while there are too many and the client does not read.
+func (w *sharedWriter) await() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.ahead >= maxAhead && w.writing > 0 {
+		w.written.Wait()
+	}
+	w.ahead = min(w.ahead+1, maxAhead)
 }

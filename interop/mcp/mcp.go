@@ -39,7 +39,7 @@ func Serve(ctx context.Context, o Options, in io.ReadCloser, out io.WriteCloser)
 	}
 	defer s.close()
 	served := make(chan error, 1)
-	to := &sharedWriter{Closer: out, to: out}
+	to := newSharedWriter(out)
 	// Ends with in. After ctx ends nothing waits for it, because the client may never answer.
 	go func() {
 		served <- s.mcp.Run(ctx, &mcp.IOTransport{Reader: newLines(in, to), Writer: to, MaxLineLength: -1})
