@@ -128,13 +128,32 @@ func (s *Server) handler() http.Handler {
 				refuse(w, status)
 				return
 			}
-			if len(token.Roles) > 0 {
-				s.strangers.known(r)
-			}
-			rt.serve(s, w, r, token)
+			s.serveRoute(rt, w, r, token)
 		})
 	}
 	return s.checkOrigin(mux)
+}
+
+func (s *Server) serveRoute(rt route, w http.ResponseWriter, r *http.Request, token Token) {
+	if len(token.Roles) > 0 {
+		s.strangers.known(r)
+	}
+	if len(token.Roles) > 0 && !websocket.IsWebSocketUpgrade(r) {
+		leave, why := s.admit(r, token)
+		if why != "" {
+			s.refuseBusy(w, why)
+			return
+		}
+		defer leave()
+	}
+	rt.serve(s, w, r, token)
+}
+
+// refuseBusy answers a client that has too many connections.
+func (s *Server) refuseBusy(w http.ResponseWriter, why string) {
+	s.refused(refusedLimit)
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, why, http.StatusServiceUnavailable)
 }
 
 // checkOrigin rejects foreign Host and Origin headers. Comparing the two would not detect DNS rebinding: such a page

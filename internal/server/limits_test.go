@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -104,6 +105,45 @@ func TestPlacesAreKeptForThoseWhoDecide(t *testing.T) {
 	}
 	if n := fill(approver) + fill(admin); n != 16 {
 		t.Errorf("%d places were kept, want 16", n)
+	}
+}
+
+// A client makes requests that wait, each on a connection of its own.
+func TestRequestsThatWaitAreConnections(t *testing.T) {
+	t.Parallel()
+	begun, end := make(chan struct{}), make(chan struct{})
+	_, ts := newTestServer(t, func(o *Options) {
+		o.Connections = 16
+		o.Tokens = also(o.Tokens, Token{Name: "other", Secret: observerSecret, Roles: []Role{Agent}}, Token{Name: "approver", Secret: approverSecret, Roles: []Role{Approver}})
+		o.MCP = func(w http.ResponseWriter, _ *http.Request, _ Token) {
+			begun <- struct{}{}
+			<-end
+			w.WriteHeader(http.StatusNoContent)
+		}
+	})
+	release := sync.OnceFunc(func() { close(end) })
+	t.Cleanup(release)
+	answered := make(chan int, 11)
+	for range 11 { // three quarters of 15
+		go func() {
+			status, _ := ask(t, ts, "POST", "/mcp", `{}`)
+			answered <- status
+		}()
+		<-begun
+	}
+	if status, body := ask(t, ts, "POST", "/v1/calls", `{}`); status != http.StatusServiceUnavailable || !strings.Contains(body, "limits.connections") {
+		t.Errorf("one more request was answered %d %s", status, body)
+	}
+	pinged(t, dialAs(t, ts, observerSecret))
+	pinged(t, dialAs(t, ts, approverSecret))
+	release()
+	for range 11 {
+		if status := <-answered; status != http.StatusNoContent {
+			t.Errorf("a request was answered %d", status)
+		}
+	}
+	if status, body := ask(t, ts, "POST", "/v1/calls", `{}`); status == http.StatusServiceUnavailable {
+		t.Errorf("afterwards a request is answered %d %s", status, body)
 	}
 }
 
