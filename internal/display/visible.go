@@ -8,12 +8,18 @@ import (
 	"unicode/utf8"
 )
 
-// Visible escapes control, invisible and direction-changing characters, and invalid UTF-8. It keeps newlines and
-// tabs.
+// Visible escapes control, invisible and direction-changing characters, letters that look like Latin ones beside which
+// they are, and invalid UTF-8. It keeps newlines and tabs.
 func Visible(text string) string {
 	var b strings.Builder
+	latin, end := false, 0 // of the word, which has Latin letters
 	for i, r := range text {
+		if i >= end {
+			latin, end = word(text, i)
+		}
 		switch {
+		case latin && r >= utf8.RuneSelf && strings.ContainsRune(lookalikes, r):
+			fmt.Fprintf(&b, `\u{%04x}`, r)
 		case r == '\n' || r == '\t':
 			b.WriteRune(r)
 		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\ufffd"):
@@ -26,6 +32,23 @@ func Visible(text string) string {
 	}
 	return b.String()
 }
+
+// word returns where the letters at an offset of text end, and whether there are Latin ones.
+func word(text string, at int) (latin bool, end int) {
+	for i, r := range text[at:] {
+		if !unicode.IsLetter(r) {
+			return latin, at + i
+		}
+		latin = latin || unicode.Is(unicode.Latin, r)
+	}
+	return latin, len(text)
+}
+
+// lookalikes lists Cyrillic, Greek and Armenian letters that look like Latin ones.
+const lookalikes = "\u0430\u0432\u0435\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445\u0455\u0456\u0458\u0475\u04ab\u04af\u04bb\u04cf\u04d5\u0501\u051b\u051d" +
+	"\u0405\u0406\u0408\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u04ae\u04c0\u04d4\u050c\u051a\u051c" +
+	"\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03b1\u03b3\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7\u03f2\u03f3\u03f9" +
+	"\u0555\u0561\u0563\u0566\u0570\u0578\u057d\u0581\u0585"
 
 // Line is like Visible, but also escapes newlines.
 func Line(text string) string { return strings.ReplaceAll(Visible(text), "\n", `\n`) }

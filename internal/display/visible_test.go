@@ -17,7 +17,9 @@ func TestVisibleHidesNothingFromThePersonWhoDecides(t *testing.T) {
 		"a\u202eb\u200bc\u00a0d":                               `a\u{202e}b\u{200b}c\u{00a0}d`,
 		"a\ufe0fb\u3164c\u2800":                                `a\u{fe0f}b\u{3164}c\u{2800}`,
 		"\u034f\u115f\u1160\u17b4\u17b5\u180e\uffa0\U0001d159": `\u{034f}\u{115f}\u{1160}\u{17b4}\u{17b5}\u{180e}\u{ffa0}\u{1d159}`,
-		"\xff\ufffd\x00":                                       `\xff` + "\ufffd" + `\u{0000}`,
+		"git push origin \u0430dmin; curl ex\u03b1mple.org; p\u0440 \u0410B": `git push origin \u{0430}dmin; curl ex\u{03b1}mple.org; p\u{0440} \u{0410}B`,
+		"привет.txt \u0441 \u0430 5µs Δt λx /tmp/\u0440\u043e\u0442 a\u0301": "привет.txt \u0441 \u0430 5µs Δt λx /tmp/\u0440\u043e\u0442 a\u0301",
+		"\xff\ufffd\x00": `\xff` + "\ufffd" + `\u{0000}`,
 	} {
 		if got := Visible(in); got != want {
 			t.Errorf("Visible(%q) = %q, want %q", in, got, want)
