@@ -64,7 +64,7 @@ func TestAStalledApproverCostsLittleMemory(t *testing.T) {
 	stalled, reading, agent := dialAs(t, ts, approverSecret), dialAs(t, ts, approverSecret), dialAs(t, ts, agentSecret)
 	pinged(t, stalled)
 	pinged(t, reading)
-	large := strings.Repeat("x", 4<<20)
+	large := strings.Repeat("x", 2<<20)
 	asked := func(i int) {
 		write(t, agent, strings.Replace(call(fmt.Sprint("call_", i)), `{}`, `{"text":"`+large+`"}`, 1))
 		until(t, reading, `"approval_request_message"`)
@@ -75,14 +75,14 @@ func TestAStalledApproverCostsLittleMemory(t *testing.T) {
 	asked(0) // the writer holds this one
 	asked(1)
 	before := heap()
-	const calls = 16
+	const calls = 12
 	for i := range calls {
 		asked(i + 2)
 	}
 	grown := heap() - before
-	t.Logf("%d questions of 4 MiB that wait no longer take %d KiB", calls, grown>>10)
-	if grown > 16<<20 {
-		t.Error("that is more than 16 MiB")
+	t.Logf("%d questions of 2 MiB that wait no longer take %d KiB", calls, grown>>10)
+	if grown > 12<<20 {
+		t.Error("that is more than 12 MiB")
 	}
 	runtime.KeepAlive(stalled)
 }
