@@ -78,8 +78,8 @@ type Server struct {
 
 	mu           sync.Mutex
 	sessions     map[*session]struct{}
-	requests     map[*http.Request]Token // being served over HTTP
-	items        map[*item]struct{}      // unanswered items
+	requests     map[*http.Request]string // being served over HTTP; the values are names of tokens
+	items        map[*item]struct{}       // unanswered items
 	closing      bool
 	resumeStates []resumeState  // of ended connections, latest last
 	joined       sync.WaitGroup // counts the sessions
@@ -87,7 +87,7 @@ type Server struct {
 
 // New returns a Server.
 func New(opt Options) *Server {
-	s := &Server{opt: opt, sessions: make(map[*session]struct{}), requests: make(map[*http.Request]Token), items: make(map[*item]struct{}), incoming: budget{left: opt.IncomingBytes}, kept: budget{left: opt.IncomingBytes}}
+	s := &Server{opt: opt, sessions: make(map[*session]struct{}), requests: make(map[*http.Request]string), items: make(map[*item]struct{}), incoming: budget{left: opt.IncomingBytes}, kept: budget{left: opt.IncomingBytes}}
 	s.hub = newHub(opt)
 	s.buffers.New = func() any { return new(buffers) }
 	s.upgrader = websocket.Upgrader{
@@ -209,48 +209,46 @@ func kept(all int) int { return min((all+15)/16, all-1) }
 // share returns the maximum number of connections of one token that does not decide, so that no client uses all.
 func share(all int) int { return max((all-kept(all))*3/4, 1) }
 
-// admit counts a request over HTTP, which may wait long, as a connection of its token until leave is called. It returns
-// why it is refused, or "".
+// requestsPerConnection is how many requests over HTTP one token may have served at the same time for each connection
+// that it may have. They are no connections: one of them may bring what others wait for, such as a person's answer.
+const requestsPerConnection = 4
+
+// admit counts a request over HTTP, which may wait long, until leave is called. It returns why it is refused, or "".
 func (s *Server) admit(r *http.Request, token Token) (leave func(), why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if why = s.crowded(token); why == "" {
-		s.requests[r] = token
+	own := 0
+	for _, name := range s.requests {
+		if name == token.Name {
+			own++
+		}
 	}
+	if own >= requestsPerConnection*share(s.opt.Connections) {
+		return nil, fmt.Sprintf("%d requests of the token %s wait already (limits.connections); try again when some are answered", own, token.Name)
+	}
+	s.requests[r] = token.Name
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.requests, r)
-	}, why
+	}, ""
 }
 
 // refusal returns why a token may not connect now, or "". The caller holds mu.
 func (s *Server) refusal(token Token) string {
-	if s.closing {
-		return "toold is stopping"
-	}
-	return s.crowded(token)
-}
-
-// crowded returns why a token may have no further connection, or "". The caller holds mu.
-func (s *Server) crowded(token Token) string {
 	all, own, others := s.opt.Connections, 0, 0
-	count := func(t Token) {
-		if t.Name == token.Name {
+	for ss := range s.sessions {
+		if ss.token.Name == token.Name {
 			own++
 		}
-		if !t.decides() {
+		if !ss.token.decides() {
 			others++
 		}
 	}
-	for ss := range s.sessions {
-		count(ss.token)
-	}
-	for _, t := range s.requests {
-		count(t)
-	}
 	switch {
-	case len(s.sessions)+len(s.requests) >= all:
+	case s.closing:
+		return "toold is stopping"
+	case len(s.sessions) >= all:
 		return fmt.Sprintf("%d clients are connected already (limits.connections); close one, or try again later", all)
 	case token.decides():
 		return ""
