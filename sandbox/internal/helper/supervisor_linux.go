@@ -41,6 +41,7 @@ func become(fd int, main func() int) {
 // run is the main function of a helper.
 func run() int {
 	runtime.LockOSThread()
+	clean()
 	t := newStarter()
 	// Ends the process.
 	go func() { syscall.Exit(supervise(t)) }()
@@ -51,7 +52,6 @@ func run() int {
 // supervise runs the calls.
 func supervise(t *starter) int {
 	hush(true)
-	clean()
 	deafen := aside(setSignals)
 	spec, handed, files, err := receiveSpec()
 	if err != nil {
