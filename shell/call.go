@@ -116,6 +116,9 @@ func (w *walker) run(args []word, s *state, source string) {
 	if !w.spend(args, source, 0) {
 		return
 	}
+	if w.first == nil {
+		w.first = args
+	}
 	first := args[0]
 	if w.unknownProgram(args, source) {
 		return

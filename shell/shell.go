@@ -98,9 +98,17 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 	}
 	w.throughLinksMade()
 	if len(w.found) == 0 {
-		w.add(policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: ":"}}, Dirs: s.dirs, Source: script})
+		w.add(policy.Effect{Kind: policy.Exec, Argv: w.idle(), Dirs: s.dirs, Source: script})
 	}
 	return slices.Clone(w.found) // because the caller keeps them, and w.found has much more room
+}
+
+// idle returns the command that stands for a script without effects.
+func (w *walker) idle() []policy.Word {
+	if len(w.first) > 0 && listed("exit return break continue shift wait : true false", w.first[0].text) {
+		return policyWords(w.first)
+	}
+	return []policy.Word{{Text: ":"}}
 }
 
 func (w *walker) throughLinksMade() {
@@ -117,6 +125,7 @@ type walker struct {
 	depth    int
 	inner    int
 	wrapped  int    // nesting of programs that run programs
+	first    []word // the first command; see idle
 	hashes   bool   // an array may have non-numeric indexes
 	posix    bool   // a shell other than bash runs the text, maybe without bash's builtins
 	xargs    int    // how many of wrapped are xargs
