@@ -106,7 +106,7 @@ func (b *broker) wait() bool {
 	return err == nil && !b.failed
 }
 
-// serve answers, on a thread of its own, until wait.
+// serve answers, on a thread of its own, until wait. If it fails, every connect does.
 func (b *broker) serve() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -118,25 +118,33 @@ func (b *broker) serve() {
 			b.answer(&n)
 		case unix.ENOENT, unix.EINTR: // the process has ended
 		default:
-			b.failed = true
-			unix.Close(b.fd) // every connect fails
+			b.fail()
 			return
 		}
 	}
 }
 
-// isAsked waits for a notification. It returns false after wait.
+func (b *broker) fail() {
+	b.failed = true
+	unix.Close(b.fd)
+}
+
+// isAsked waits for a notification. It returns false after wait or a failure.
 func (b *broker) isAsked() bool {
 	fds := []unix.PollFd{{Fd: int32(b.over), Events: unix.POLLIN}, {Fd: int32(b.fd), Events: unix.POLLIN}}
 	for {
-		if _, err := unix.Poll(fds, -1); errors.Is(err, unix.EINTR) {
+		_, err := unix.Poll(fds, -1)
+		switch {
+		case errors.Is(err, unix.EINTR):
 			continue
-		}
-		if fds[0].Revents == 0 {
+		case err == nil && fds[0].Revents != 0:
+			var count [8]byte
+			_, _ = unix.Read(b.over, count[:]) // for the next broker
+			return false
+		case err == nil && fds[1].Revents&unix.POLLIN != 0:
 			return true
 		}
-		var count [8]byte
-		_, _ = unix.Read(b.over, count[:]) // for the next broker
+		b.fail()
 		return false
 	}
 }
