@@ -139,7 +139,7 @@ func (s *Server) serveRoute(rt route, w http.ResponseWriter, r *http.Request, to
 		s.strangers.known(r)
 	}
 	if len(token.Roles) > 0 && !websocket.IsWebSocketUpgrade(r) {
-		leave, why := s.admit(r, token)
+		leave, why := s.admit(token)
 		if why != "" {
 			s.refuseBusy(w, why)
 			return

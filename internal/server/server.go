@@ -78,8 +78,8 @@ type Server struct {
 
 	mu           sync.Mutex
 	sessions     map[*session]struct{}
-	requests     map[*http.Request]string // being served over HTTP; the values are names of tokens
-	items        map[*item]struct{}       // unanswered items
+	requests     map[string]int     // being served over HTTP, by name of the token
+	items        map[*item]struct{} // unanswered items
 	closing      bool
 	resumeStates []resumeState  // of ended connections, latest last
 	joined       sync.WaitGroup // counts the sessions
@@ -87,7 +87,7 @@ type Server struct {
 
 // New returns a Server.
 func New(opt Options) *Server {
-	s := &Server{opt: opt, sessions: make(map[*session]struct{}), requests: make(map[*http.Request]string), items: make(map[*item]struct{}), incoming: budget{left: opt.IncomingBytes}, kept: budget{left: opt.IncomingBytes}}
+	s := &Server{opt: opt, sessions: make(map[*session]struct{}), requests: make(map[string]int), items: make(map[*item]struct{}), incoming: budget{left: opt.IncomingBytes}, kept: budget{left: opt.IncomingBytes}}
 	s.hub = newHub(opt)
 	s.buffers.New = func() any { return new(buffers) }
 	s.upgrader = websocket.Upgrader{
@@ -214,23 +214,18 @@ func share(all int) int { return max((all-kept(all))*3/4, 1) }
 const requestsPerConnection = 4
 
 // admit counts a request over HTTP, which may wait long, until leave is called. It returns why it is refused, or "".
-func (s *Server) admit(r *http.Request, token Token) (leave func(), why string) {
+func (s *Server) admit(token Token) (leave func(), why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	own := 0
-	for _, name := range s.requests {
-		if name == token.Name {
-			own++
-		}
-	}
+	own := s.requests[token.Name]
 	if own >= requestsPerConnection*share(s.opt.Connections) {
 		return nil, fmt.Sprintf("%d requests of the token %s wait already (limits.connections); try again when some are answered", own, token.Name)
 	}
-	s.requests[r] = token.Name
+	s.requests[token.Name]++
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.requests, r)
+		s.requests[token.Name]--
 	}, ""
 }
 
