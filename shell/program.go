@@ -72,7 +72,7 @@ func (w *walker) fed(c *programs.Command, argv []policy.Word, s *state, source s
 
 const maxTaken = 8 // lines of input, and words of each, that a program may take for arguments
 
-// placeholder matches a word that stands for input.
+// placeholder matches a word that a program replaces by its input, such as {}.
 var placeholder = regexp.MustCompile(`^\{\d*\}$`)
 
 // unmatched applies deny rules to patterns that match no file, which bash leaves as they are.

@@ -103,7 +103,7 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 	return slices.Clone(w.found) // because the caller keeps them, and w.found has much more room
 }
 
-// idle returns the command that stands for a script without effects.
+// idle returns the command that is reported for a script without effects.
 func (w *walker) idle() []policy.Word {
 	if len(w.first) > 0 && listed("exit return break continue shift wait : true false", w.first[0].text) {
 		return policyWords(w.first)

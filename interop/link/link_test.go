@@ -24,6 +24,20 @@ func serve(t *testing.T, answers ...string) *link.Link {
 	for _, a := range answers {
 		next <- a
 	}
+	return linkTo(t, func(conn *websocket.Conn) {
+		if _, _, err := conn.ReadMessage(); err != nil {
+			return
+		}
+		if answer := <-next; answer != "" {
+			conn.WriteMessage(websocket.TextMessage, []byte(answer))
+			conn.ReadMessage() // until the client has gone
+		}
+	})
+}
+
+// linkTo starts a daemon that uses each connection after its greeting.
+func linkTo(t *testing.T, use func(*websocket.Conn)) *link.Link {
+	t.Helper()
 	daemon := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
 		if err != nil {
@@ -33,13 +47,7 @@ func serve(t *testing.T, answers ...string) *link.Link {
 		defer conn.Close()
 		conn.ReadMessage() // hello
 		conn.WriteMessage(websocket.TextMessage, []byte(ack))
-		if _, _, err := conn.ReadMessage(); err != nil {
-			return
-		}
-		if answer := <-next; answer != "" {
-			conn.WriteMessage(websocket.TextMessage, []byte(answer))
-			conn.ReadMessage() // until the client has gone
-		}
+		use(conn)
 	}))
 	t.Cleanup(daemon.Close)
 	l := link.New(func(ctx context.Context, _ string) (*client.Client, error) {
@@ -89,25 +97,12 @@ func TestTheCommandThatShowsALostCallCanBeCopied(t *testing.T) {
 func TestOnlyAFewConnectionsAreOpen(t *testing.T) {
 	t.Parallel()
 	called := make(chan struct{})
-	daemon := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer conn.Close()
-		conn.ReadMessage() // hello
-		conn.WriteMessage(websocket.TextMessage, []byte(ack))
+	l := linkTo(t, func(conn *websocket.Conn) {
 		if _, frame, err := conn.ReadMessage(); err == nil && strings.Contains(string(frame), "tool_call_id") {
 			called <- struct{}{}
 			conn.ReadMessage()
 		}
-	}))
-	t.Cleanup(daemon.Close)
-	l := link.New(func(ctx context.Context, _ string) (*client.Client, error) {
-		return client.Dial(ctx, client.Options{URL: "ws" + strings.TrimPrefix(daemon.URL, "http"), Token: "secret"})
 	})
-	t.Cleanup(l.Close)
 	// Ends with the link; it runs all the while.
 	calling := make(chan error, 1)
 	go func() {
