@@ -3,6 +3,8 @@ package toold_test
 import (
 	"go/ast"
 	"go/token"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -158,18 +160,81 @@ func constant(d *ast.GenDecl, v *ast.ValueSpec) bool {
 	return true
 }
 
+// What is compiled at its first use must compile.
+func TestExpressionsCompile(t *testing.T) {
+	t.Parallel()
+	tr := parse(t)
+	for _, sources := range tr.dirs {
+		values := stringValues(sources)
+		for _, s := range sources {
+			ast.Inspect(s.File, func(n ast.Node) bool {
+				c, ok := n.(*ast.CallExpr)
+				if !ok || selected(c.Fun) != "lazyregexp.New" {
+					return true
+				}
+				text, known := stringValue(c.Args[0], values)
+				if !known {
+					t.Errorf("%s: the expression is no constant text", tr.at(c))
+				} else if _, err := regexp.Compile(text); err != nil {
+					t.Errorf("%s: %v", tr.at(c), err)
+				}
+				return true
+			})
+		}
+	}
+}
+
+// stringValues returns the initial values of the package's constants and variables by name.
+func stringValues(sources []source) map[string]ast.Expr {
+	values := map[string]ast.Expr{}
+	for _, s := range sources {
+		ast.Inspect(s.File, func(n ast.Node) bool {
+			if v, ok := n.(*ast.ValueSpec); ok && len(v.Values) == len(v.Names) {
+				for i, name := range v.Names {
+					values[name.Name] = v.Values[i]
+				}
+			}
+			return true
+		})
+	}
+	return values
+}
+
+// stringValue returns the text of literals and names joined by +.
+func stringValue(e ast.Expr, values map[string]ast.Expr) (text string, known bool) {
+	switch x := e.(type) {
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(x.Value)
+		return text, err == nil
+	case *ast.Ident:
+		if value, ok := values[x.Name]; ok {
+			return stringValue(value, values)
+		}
+	case *ast.BinaryExpr:
+		left, known := stringValue(x.X, values)
+		right, alsoKnown := stringValue(x.Y, values)
+		return left + right, known && alsoKnown
+	}
+	return "", false
+}
+
+func selected(e ast.Expr) string {
+	f, ok := e.(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	pkg, _ := f.X.(*ast.Ident)
+	if pkg == nil {
+		return ""
+	}
+	return pkg.Name + "." + f.Sel.Name
+}
+
 // pure tells whether a call makes a value that nothing changes afterwards.
 func pure(c *ast.CallExpr) bool {
-	switch f := c.Fun.(type) {
-	case *ast.SelectorExpr:
-		pkg, _ := f.X.(*ast.Ident)
-		if pkg == nil {
-			return false
-		}
-		switch pkg.Name + "." + f.Sel.Name {
-		case "errors.New", "fmt.Errorf", "regexp.MustCompile", "sync.OnceValue", "sync.OnceValues", "strings.Fields", "strings.NewReplacer":
-			return true
-		}
+	switch selected(c.Fun) {
+	case "errors.New", "fmt.Errorf", "lazyregexp.New", "sync.OnceValue", "sync.OnceValues", "strings.Fields", "strings.NewReplacer":
+		return true
 	}
 	return false
 }

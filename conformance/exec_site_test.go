@@ -103,7 +103,7 @@ func execArguments(c execution.Case, token string) (map[string]any, error) {
 	command := c.Command()
 	if _, ok := c.Expect["stdout_only_token"]; ok {
 		// toold has no variable of a call: the token stands in the script.
-		command = execution.TokenName.ReplaceAllLiteralString(command, token)
+		command = execution.TokenName().ReplaceAllLiteralString(command, token)
 	}
 	args["command"] = command
 	terminals := map[string]string{"off": "off", "single": "single", "split": "split", "split_pipe": "split", "": "split"}

@@ -22,6 +22,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/internal/lazyregexp"
 )
 
 // invariant checks a property that a case states in words. Texts that are not
@@ -272,16 +273,16 @@ func (p *player) logBounded(context.Context, []string) error {
 }
 
 // shortSleep separates what a script prints on its streams. It is too short for a busy machine.
-var shortSleep = regexp.MustCompile(`\bsleep 0\.0\d\b`)
+var shortSleep = lazyregexp.New(`\bsleep 0\.0\d\b`)
 
-var sleepArgument = regexp.MustCompile(`\bsleep (\d+)\b`)
+var sleepArgument = lazyregexp.New(`\bsleep (\d+)\b`)
 
 // adapt changes the sleeps in the scripts of a case. Where it checks for surviving processes they carry its mark, so that
 // only its own are found. Where a connection is frozen they are longer than the daemon waits for its peer.
 func (p *player) adapt() {
 	p.c.Send = slices.Clone(p.c.Send) // the case may be played again
 	for i, s := range p.c.Send {
-		p.c.Send[i].JSON = shortSleep.ReplaceAll(s.JSON, []byte("sleep 1"))
+		p.c.Send[i].JSON = shortSleep().ReplaceAll(s.JSON, []byte("sleep 1"))
 	}
 	if ms, ok := p.c.Setup.Limits["external_yield_ms"]; ok {
 		p.yield = string(ms) + "ms"
@@ -296,7 +297,7 @@ func (p *player) adapt() {
 		return
 	}
 	for i, s := range p.c.Send {
-		p.c.Send[i].JSON = sleepArgument.ReplaceAll(s.JSON, []byte(longer))
+		p.c.Send[i].JSON = sleepArgument().ReplaceAll(s.JSON, []byte(longer))
 	}
 }
 

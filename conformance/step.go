@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,6 +18,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/internal/lazyregexp"
 )
 
 // step does one step of the case.
@@ -264,7 +264,7 @@ func (p *player) request(ctx context.Context, method, path string, body []byte, 
 	return nil
 }
 
-var pingIntervals = regexp.MustCompile(`^(\d+)x ping interval$`)
+var pingIntervals = lazyregexp.New(`^(\d+)x ping interval$`)
 
 // pause lets time pass.
 func (p *player) pause(ctx context.Context, spec json.RawMessage) error {
@@ -274,8 +274,8 @@ func (p *player) pause(ctx context.Context, spec json.RawMessage) error {
 	switch {
 	case json.Unmarshal(spec, &ms) == nil:
 		wait = time.Duration(ms * float64(time.Millisecond))
-	case json.Unmarshal(spec, &text) == nil && pingIntervals.MatchString(text):
-		n, _ := strconv.Atoi(pingIntervals.FindStringSubmatch(text)[1])
+	case json.Unmarshal(spec, &text) == nil && pingIntervals().MatchString(text):
+		n, _ := strconv.Atoi(pingIntervals().FindStringSubmatch(text)[1])
 		wait = time.Duration(n) * p.site.ping
 	default:
 		return fmt.Errorf("cannot wait %s", spec)

@@ -4,10 +4,10 @@ import (
 	"maps"
 	"os/user"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/toold/toold/internal/lazyregexp"
 	"github.com/toold/toold/internal/paths"
 )
 
@@ -57,10 +57,10 @@ func BaseEnv(o EnvOptions) []string {
 // misread reports whether a variable may make the shell decode scripts in an encoding in which a multi-byte character
 // includes a following backslash. UTF-8 and encodings of one byte are harmless.
 func misread(name, value string) bool {
-	return slices.Contains([]string{"LANG", "LC_ALL", "LC_CTYPE"}, name) && value != "" && !harmlessLocale.MatchString(value)
+	return slices.Contains([]string{"LANG", "LC_ALL", "LC_CTYPE"}, name) && value != "" && !harmlessLocale().MatchString(value)
 }
 
-var harmlessLocale = regexp.MustCompile(`^(?i:C|POSIX|en_[A-Z]+|.*\.utf-?8(@.*)?)$`)
+var harmlessLocale = lazyregexp.New(`^(?i:C|POSIX|en_[A-Z]+|.*\.utf-?8(@.*)?)$`)
 
 // defaults returns variables with which programs neither ask nor start pagers and editors.
 func defaults() map[string]string {

@@ -2,11 +2,11 @@ package policy
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/google/shlex"
 
+	"github.com/toold/toold/internal/lazyregexp"
 	"github.com/toold/toold/shell/programs"
 )
 
@@ -47,7 +47,7 @@ func compilePattern(text string) (pattern, error) {
 
 // shellSyntax returns what only a shell would understand outside of quotes, or "". <int> and <ref> are patterns.
 func shellSyntax(text string) string {
-	for _, field := range strings.Fields(quotes.ReplaceAllString(text, "x")) {
+	for _, field := range strings.Fields(quotes().ReplaceAllString(text, "x")) {
 		switch {
 		case field == "<int>" || field == "<ref>":
 		case field[0] == '#' || strings.ContainsAny(field, ";|&<>`$()"):
@@ -60,7 +60,7 @@ func shellSyntax(text string) string {
 	return ""
 }
 
-var quotes = regexp.MustCompile(`(?s)\\.|'[^']*'|"(?:\\.|[^"\\])*"`)
+var quotes = lazyregexp.New(`(?s)\\.|'[^']*'|"(?:\\.|[^"\\])*"`)
 
 // matchesAllow matches a command. free lists the indexes of the words that only a wildcard matched.
 func (p *pattern) matchesAllow(argv []Word) (free []int, ok bool) {
@@ -156,7 +156,7 @@ func allowMatchWord(token string, w Word) bool {
 	case token == "<int>":
 		return w.Text != "" && strings.Trim(w.Text, "0123456789") == ""
 	case token == "<ref>":
-		return revision.MatchString(w.Text) && !strings.Contains(w.Text, "..")
+		return revision().MatchString(w.Text) && !strings.Contains(w.Text, "..")
 	case strings.Contains(token, "*"):
 		if strings.HasPrefix(w.Text, "-") && !strings.HasPrefix(token, "-") {
 			return false
@@ -169,4 +169,4 @@ func allowMatchWord(token string, w Word) bool {
 }
 
 // revision matches git revisions, but no flags or paths.
-var revision = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._/~^@-]*$`)
+var revision = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._/~^@-]*$`)

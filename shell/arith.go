@@ -1,11 +1,11 @@
 package shell
 
 import (
-	"regexp"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/toold/toold/internal/lazyregexp"
 	"github.com/toold/toold/shell/texts"
 )
 
@@ -65,7 +65,7 @@ func (w *walker) binaryArithmetic(x *syntax.BinaryArithm, s *state) {
 }
 
 // otherBase matches literal numbers: 7, 0x1f, 010, 16#ff.
-var otherBase = regexp.MustCompile(`^(?:\d+|0[xX][0-9a-fA-F]+|[1-9]\d?#[0-9a-zA-Z@_]+)$`)
+var otherBase = lazyregexp.New(`^(?:\d+|0[xX][0-9a-fA-F]+|[1-9]\d?#[0-9a-zA-Z@_]+)$`)
 
 func numberOf(x syntax.ArithmExpr) value {
 	if word, ok := x.(*syntax.Word); ok && texts.IsInteger(word.Lit()) {
@@ -92,7 +92,7 @@ func (w *walker) operand(x *syntax.Word, s *state) {
 			}
 		}
 	}
-	if otherBase.MatchString(name) || w.holdsNumber(name, s) {
+	if otherBase().MatchString(name) || w.holdsNumber(name, s) {
 		return
 	}
 	if v := w.wordInside(x, s); name != "" || !v.isNumeric() { // ${n:-0} is one

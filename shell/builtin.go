@@ -2,12 +2,12 @@ package shell
 
 import (
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/toold/toold/internal/lazyregexp"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell/proc"
 	"github.com/toold/toold/shell/programs"
@@ -230,7 +230,7 @@ func (w *walker) cdTo(args []word, s *state) (next []string, certain bool) {
 }
 
 func (s *state) cdTarget(args []word) (target word, physical, plain bool) {
-	isFlag := func(a word) bool { return a.known() && flagOfCd.MatchString(a.text) }
+	isFlag := func(a word) bool { return a.known() && flagOfCd().MatchString(a.text) }
 	for over := false; !over && len(args) > 0 && isFlag(args[0]); args = args[1:] {
 		physical = physical || strings.Contains(args[0].text, "P")
 		over = args[0].text == "--"
@@ -244,7 +244,7 @@ func (s *state) cdTarget(args []word) (target word, physical, plain bool) {
 	return target, physical, !elsewhere && target.known() && len(args) <= 1
 }
 
-var flagOfCd = regexp.MustCompile(`^-(?:-|[PLe@]+)$`)
+var flagOfCd = lazyregexp.New(`^-(?:-|[PLe@]+)$`)
 
 func (w *walker) cdProc(args []word, s *state, source string) (enters bool) {
 	for _, a := range args {

@@ -4,10 +4,10 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/toold/toold/internal/lazyregexp"
 	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell/programs"
@@ -56,12 +56,12 @@ func (d *disk) put(name string, m mark) {
 		d.marks[name] |= m
 		d.all |= m
 		d.count++
-		d.code = d.code || m != repository && !prose.MatchString(name)
+		d.code = d.code || m != repository && !prose().MatchString(name)
 	}
 }
 
 // prose matches names of files that no program runs.
-var prose = regexp.MustCompile(`\.(?i:md|mdx|rst|adoc|json|csv|tsv|log|html?|css|svg)$`)
+var prose = lazyregexp.New(`\.(?i:md|mdx|rst|adoc|json|csv|tsv|log|html?|css|svg)$`)
 
 func (d *disk) reads(o programs.Operand) {
 	if name, system := programs.System(o.Word.Text); system && name != o.Word.Text && o.Kind == programs.Read {
@@ -274,7 +274,7 @@ func (w *walker) variableRuns(name string, v value, seen bool, s *state) {
 		w.opaque("a shell reads a text otherwise by what "+name+" is", name)
 	}
 	w.fileOfGit(name, v, s)
-	if commandInIndex.MatchString(v.text) {
+	if commandInIndex().MatchString(v.text) {
 		w.scan(v.text) // arithmetic would evaluate it
 	}
 	config := strings.HasPrefix(name, "GIT_CONFIG") && name != "GIT_CONFIG_NOSYSTEM"
@@ -303,10 +303,10 @@ func (w *walker) passes(v value, seen, dangerous bool) {
 	}
 }
 
-var commandInIndex = regexp.MustCompile("\\[.*(?:\\$\\(|`)")
+var commandInIndex = lazyregexp.New("\\[.*(?:\\$\\(|`)")
 
 func oddLocale(name string, v value) bool {
-	plain := v.known() && plainLocale.MatchString(v.text)
+	plain := v.known() && plainLocale().MatchString(v.text)
 	return !plain && listed("LANG LC_ALL LC_CTYPE", name)
 }
 
@@ -334,4 +334,4 @@ func (w *walker) mayRun(text string, s *state) {
 // parsingNames are variables that change how shells parse text or match names. plainLocale matches harmless locales.
 const parsingNames = "POSIXLY_CORRECT POSIX_PEDANTIC SHELLOPTS BASHOPTS BASH_COMPAT BASH_CMDS BASH_ALIASES PS4 GLOBIGNORE LOCPATH"
 
-var plainLocale = regexp.MustCompile(`^(?i:|C|POSIX|en_[A-Z]+|.*\.utf-?8)$`)
+var plainLocale = lazyregexp.New(`^(?i:|C|POSIX|en_[A-Z]+|.*\.utf-?8)$`)

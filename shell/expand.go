@@ -144,7 +144,7 @@ func (w *walker) plainIndex(x syntax.ArithmExpr, array string, s *state) bool {
 	case !ok:
 		return false
 	case s.get(array).hash:
-		if w.word(word, s); commandInIndex.MatchString(w.text(word)) {
+		if w.word(word, s); commandInIndex().MatchString(w.text(word)) {
 			w.scan(w.text(word)) // arithmetic may evaluate the key later
 		}
 		return true

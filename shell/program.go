@@ -2,10 +2,10 @@ package shell
 
 import (
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/toold/toold/internal/lazyregexp"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell/programs"
 	"github.com/toold/toold/shell/texts"
@@ -64,7 +64,7 @@ func (w *walker) fed(c *programs.Command, argv []policy.Word, s *state, source s
 	lines := strings.SplitN(text, "\n", maxTaken+1)
 	for i := 0; c.Carries && len(argv) > 1 && i < min(len(lines), maxTaken); i++ { // each may be arguments, as of parallel
 		if words := strings.Fields(lines[i]); len(words) > 0 && len(words) < maxTaken {
-			command := slices.DeleteFunc(slices.Clone(argv), func(a policy.Word) bool { return placeholder.MatchString(a.Text) })
+			command := slices.DeleteFunc(slices.Clone(argv), func(a policy.Word) bool { return placeholder().MatchString(a.Text) })
 			w.add(policy.Effect{Kind: policy.Exec, Argv: append(command, programs.Words(words)...), Possible: true, Code: true, Source: source})
 		}
 	}
@@ -73,7 +73,7 @@ func (w *walker) fed(c *programs.Command, argv []policy.Word, s *state, source s
 const maxTaken = 8 // lines of input, and words of each, that a program may take for arguments
 
 // placeholder matches a word that a program replaces by its input, such as {}.
-var placeholder = regexp.MustCompile(`^\{\d*\}$`)
+var placeholder = lazyregexp.New(`^\{\d*\}$`)
 
 // unmatched applies deny rules to patterns that match no file, which bash leaves as they are.
 func (w *walker) unmatched(c *programs.Command, args []word, source string) {
@@ -270,7 +270,7 @@ func (w *walker) matches(out []policy.Word, pattern string, s *state) []policy.W
 			dir += "/"
 		}
 		names, complete := w.glob(dir + pattern)
-		if !complete || w.posix && parents.MatchString(pattern) {
+		if !complete || w.posix && parents().MatchString(pattern) {
 			out = append(out, policy.Word{Dynamic: true})
 		}
 		for _, name := range slices.Concat(names, w.made(dir+pattern, s)) {
@@ -281,7 +281,7 @@ func (w *walker) matches(out []policy.Word, pattern string, s *state) []policy.W
 }
 
 // parents matches patterns that match ".." in dash.
-var parents = regexp.MustCompile(`(?:^|/)\.[.*?[]`)
+var parents = lazyregexp.New(`(?:^|/)\.[.*?[]`)
 
 func (w *walker) made(pattern string, s *state) (names []string) {
 	w.steps -= len(s.disk.marks) / 8

@@ -2,12 +2,12 @@ package shell
 
 import (
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/toold/toold/internal/lazyregexp"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell/proc"
 	"github.com/toold/toold/shell/programs"
@@ -66,7 +66,7 @@ func (w *walker) descriptor(r *syntax.Redirect) {
 
 // endOfDocument checks that bash ends a here-document at the same line: the first that equals its delimiter.
 func (w *walker) endOfDocument(r *syntax.Redirect) {
-	found := delimiters.FindStringSubmatch(w.text(r.Word))
+	found := delimiters().FindStringSubmatch(w.text(r.Word))
 	ok, body, rest := found != nil, "", ""
 	if from := int(r.Word.End().Offset()); r.Hdoc == nil {
 		_, rest, _ = strings.Cut(w.source[min(from, len(w.source)):], "\n")
@@ -90,7 +90,7 @@ func (w *walker) endOfDocument(r *syntax.Redirect) {
 	}
 }
 
-var delimiters = regexp.MustCompile(`^(?:\\?([\w.,:@%+!/-]+)|'([^'\n]*)'|"([^"\n$\\` + "`" + `]*)")$`)
+var delimiters = lazyregexp.New(`^(?:\\?([\w.,:@%+!/-]+)|'([^'\n]*)'|"([^"\n$\\` + "`" + `]*)")$`)
 
 func (w *walker) target(op syntax.RedirOperator, wd word, s *state, source string) {
 	if op == syntax.WordHdoc {
@@ -107,7 +107,7 @@ func (w *walker) target(op syntax.RedirOperator, wd word, s *state, source strin
 	switch {
 	case reads || writes:
 	case listed(">& <&", op.String()):
-		if !wd.dynamic && descriptor.MatchString(wd.text) {
+		if !wd.dynamic && descriptor().MatchString(wd.text) {
 			return
 		}
 		if strings.HasPrefix(wd.text, "-") {
@@ -127,7 +127,7 @@ func (w *walker) target(op syntax.RedirOperator, wd word, s *state, source strin
 	}
 }
 
-var descriptor = regexp.MustCompile(`^(?:\d+-?|-)$`)
+var descriptor = lazyregexp.New(`^(?:\d+-?|-)$`)
 
 // mayFail reports whether a redirection may fail, so that its command does not run.
 func (w *walker) mayFail(redirs []*syntax.Redirect, s *state) bool {
@@ -239,7 +239,7 @@ func (w *walker) detours(args []word, c *programs.Command, s *state, source stri
 	var argv []policy.Word
 	input := false
 	for i, a := range args[1:] {
-		if !a.known() || !detour.MatchString(a.text) {
+		if !a.known() || !detour().MatchString(a.text) {
 			continue
 		}
 		for _, text := range programs.MayBePaths(a.text) {
@@ -279,7 +279,7 @@ func (w *walker) plainName(text string, s *state) (name string, opened bool) {
 	return "", false
 }
 
-var detour = regexp.MustCompile(`stdin|fd/|\bdev/|(?:^|[^:])//|/\.\.?(?:/|$)`)
+var detour = lazyregexp.New(`stdin|fd/|\bdev/|(?:^|[^:])//|/\.\.?(?:/|$)`)
 
 // scan applies deny rules to commands that may be in a text that is not followed.
 func (w *walker) scan(text string) {

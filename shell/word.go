@@ -2,12 +2,12 @@ package shell
 
 import (
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/toold/toold/internal/lazyregexp"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell/programs"
 	"github.com/toold/toold/shell/texts"
@@ -103,7 +103,7 @@ func (w *walker) word(wd *syntax.Word, s *state) []word {
 	if !hasBraces(wd) {
 		return w.parts(wd.Parts, s)
 	}
-	if m := sequence.FindStringSubmatch(wd.Lit()); m != nil && (len(m[1]) > 2 || len(m[2]) > 2) {
+	if m := sequence().FindStringSubmatch(wd.Lit()); m != nil && (len(m[1]) > 2 || len(m[2]) > 2) {
 		return []word{{value: someNumber(), many: true}}
 	}
 	alternatives, why := w.braces(wd)
@@ -122,7 +122,7 @@ func (w *walker) word(wd *syntax.Word, s *state) []word {
 }
 
 // sequence matches a brace sequence of natural numbers. A long one is not expanded.
-var sequence = regexp.MustCompile(`^\{(0|[1-9]\d{0,8})\.\.(0|[1-9]\d{0,8})\}$`)
+var sequence = lazyregexp.New(`^\{(0|[1-9]\d{0,8})\.\.(0|[1-9]\d{0,8})\}$`)
 
 // plainText returns the text of a word that no expansion changes.
 func plainText(wd *syntax.Word) (text string, ok bool) {

@@ -6,21 +6,23 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+
+	"github.com/toold/toold/internal/lazyregexp"
 )
 
 var (
-	patternFlags = regexp.MustCompile(`^\(\?[imsU]+\)`)
-	lookahead    = regexp.MustCompile(`^\(\?[=!]`)
+	patternFlags = lazyregexp.New(`^\(\?[imsU]+\)`)
+	lookahead    = lazyregexp.New(`^\(\?[=!]`)
 )
 
 // Find searches with a regular expression. Go's have no look-ahead; the cases
 // use it at the beginning to say "all of these, in any order", which is done
 // here: at some position every look-ahead and the rest must match.
 func Find(pattern, text string) (bool, error) {
-	flags := patternFlags.FindString(pattern)
+	flags := patternFlags().FindString(pattern)
 	rest := pattern[len(flags):]
 	var want, refuse []*regexp.Regexp
-	for lookahead.MatchString(rest) {
+	for lookahead().MatchString(rest) {
 		end := closing(rest)
 		if end < 0 {
 			return false, fmt.Errorf("the expression %q is not complete", pattern)

@@ -4,8 +4,9 @@ package suite
 
 import (
 	"context"
-	"regexp"
 	"time"
+
+	"github.com/toold/toold/internal/lazyregexp"
 )
 
 // Patience bounds every wait of a case that has no limit of its own.
@@ -36,13 +37,13 @@ func Poll(limit time.Duration, done func() bool) bool {
 }
 
 // announcement finds an echo of a plain word, which is in no trap.
-var announcement = regexp.MustCompile(`(?:^|[;&] *)echo ([a-z]+)(?:;|$)`)
+var announcement = lazyregexp.New(`(?:^|[;&] *)echo ([a-z]+)(?:;|$)`)
 
-var quotedWord = regexp.MustCompile(`'[^']*'|"[^"]*"`)
+var quotedWord = lazyregexp.New(`'[^']*'|"[^"]*"`)
 
 // Announcement is the word that a script prints when it is ready for signals or a cancel, "" if it prints none.
 func Announcement(script string) string {
-	found := announcement.FindStringSubmatch(quotedWord.ReplaceAllString(script, "''"))
+	found := announcement().FindStringSubmatch(quotedWord().ReplaceAllString(script, "''"))
 	if found == nil {
 		return ""
 	}

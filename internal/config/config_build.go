@@ -7,13 +7,13 @@ import (
 	"maps"
 	"net"
 	"net/url"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/lazyregexp"
 )
 
 // DefaultListen is the default address.
@@ -46,12 +46,12 @@ func (l *loader) version(s scalar) {
 	switch {
 	case s.set && s.text != "1":
 		l.fail(s, "version cannot be %q: this toold reads version 1", s.text)
-	case !s.set && len(bytes.TrimSpace(comment.ReplaceAll(bytes.TrimPrefix(l.src, []byte("\ufeff")), nil))) > 0:
+	case !s.set && len(bytes.TrimSpace(comment().ReplaceAll(bytes.TrimPrefix(l.src, []byte("\ufeff")), nil))) > 0:
 		l.fail(scalar{At: position{1, 1}}, "version is missing: begin the file with \"version: 1\"")
 	}
 }
 
-var comment = regexp.MustCompile(`(?m)^\s*#.*$|^---\s*$`)
+var comment = lazyregexp.New(`(?m)^\s*#.*$|^---\s*$`)
 
 func (l *loader) network(c *Config) {
 	cert, key, listen := l.scalar("tls.cert"), l.scalar("tls.key"), l.scalar("listen")
@@ -144,7 +144,7 @@ func (l *loader) store(dst *string, s scalar) {
 	l.text(dst, s, "audit.store")
 }
 
-var tokenName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
+var tokenName = lazyregexp.New(`^[a-z0-9][a-z0-9_-]{0,31}$`)
 
 type rawToken struct {
 	Name  scalar   `yaml:"name"`
@@ -161,7 +161,7 @@ func (l *loader) tokens(list []rawToken) (out []Token) {
 		var name string
 		l.text(&name, t.Name, key+".name")
 		switch {
-		case !tokenName.MatchString(name):
+		case !tokenName().MatchString(name):
 			l.fail(t.Name, "%s.name cannot be %q: expected up to 32 of a-z, 0-9, - and _; the token's file is named after it", key, name)
 		case seen[name]:
 			l.fail(t.Name, "%s.name %q is there twice", key, name)
@@ -205,12 +205,12 @@ func (l *loader) limits(d Limits) {
 }
 
 var (
-	envPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
-	envName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	envPattern = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
+	envName    = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
 func (l *loader) environment(e *Env) {
-	e.Pass = l.textsMatching("env.pass", "a variable's name, or the beginning of names followed by *", envPattern.MatchString)
+	e.Pass = l.textsMatching("env.pass", "a variable's name, or the beginning of names followed by *", envPattern().MatchString)
 	for i, s := range l.list("env.pass") {
 		l.forbidden(s, fmt.Sprintf("env.pass[%d]", i), executor.EnvOptions{Pass: []string{s.text}})
 	}
@@ -218,7 +218,7 @@ func (l *loader) environment(e *Env) {
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		s, key := set[name], "env.set."+name
 		l.forbidden(s, key, executor.EnvOptions{Set: map[string]string{name: s.text}})
-		if !envName.MatchString(name) {
+		if !envName().MatchString(name) {
 			l.fail(s, "%s is not the name of a variable", key)
 		}
 		if !s.set {

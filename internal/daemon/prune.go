@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/lazyregexp"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/caches"
 	"github.com/toold/toold/sandbox/launch"
@@ -294,11 +294,11 @@ func OutputSum(cfg config.Config, call journal.Key) (string, error) {
 }
 
 // furtherStore matches the names of a workspace's additional stores.
-var furtherStore = regexp.MustCompile(`^(.*-[0-9a-f]{12})-[0-9]+$`)
+var furtherStore = lazyregexp.New(`^(.*-[0-9a-f]{12})-[0-9]+$`)
 
 // ownerOf returns the path of the file that names the workspace of a store.
 func ownerOf(store string) string {
-	if m := furtherStore.FindStringSubmatch(store); m != nil {
+	if m := furtherStore().FindStringSubmatch(store); m != nil {
 		store = m[1]
 	}
 	return store + ".of"

@@ -1,16 +1,17 @@
 package describe
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/toold/toold/internal/lazyregexp"
 )
 
 // plain matches words that need no quotes; program is stricter, for the first word.
 var (
-	plain      = regexp.MustCompile(`^[A-Za-z0-9_./:,@%+-][A-Za-z0-9_./:,@%+=-]*$`)
-	assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
-	program    = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
-	reserved   = regexp.MustCompile(`^(case|coproc|do|done|elif|else|esac|fi|for|function|if|in|select|then|time|until|while)$`)
+	plain      = lazyregexp.New(`^[A-Za-z0-9_./:,@%+-][A-Za-z0-9_./:,@%+=-]*$`)
+	assignment = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*=`)
+	program    = lazyregexp.New(`^[A-Za-z0-9_./-]+$`)
+	reserved   = lazyregexp.New(`^(case|coproc|do|done|elif|else|esac|fi|for|function|if|in|select|then|time|until|while)$`)
 )
 
 // Quote returns a command line that a shell splits into these words. With command, the first word names a program,
@@ -18,12 +19,12 @@ var (
 func Quote(words []string, command bool) string {
 	line := make([]string, len(words))
 	for i, w := range words {
-		bare := plain.MatchString(w)
+		bare := plain().MatchString(w)
 		if command && i == 0 {
-			bare = bare && program.MatchString(w) && !reserved.MatchString(w)
+			bare = bare && program().MatchString(w) && !reserved().MatchString(w)
 		}
 		name, value := "", w
-		if assigned := assignment.FindString(w); !command {
+		if assigned := assignment().FindString(w); !command {
 			name, value = assigned, w[len(assigned):]
 		}
 		if line[i] = w; !bare {

@@ -2,12 +2,13 @@ package display
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/toold/toold/internal/lazyregexp"
 )
 
-var bare = regexp.MustCompile(`^[A-Za-z0-9_./:,@%+-]+$`)
+var bare = lazyregexp.New(`^[A-Za-z0-9_./:,@%+-]+$`)
 
 // Operand quotes s for a shell, as the last word of a command that is shown to be copied. What a person cannot see is
 // written in codes, so that the command is the one that is shown.
@@ -16,7 +17,7 @@ func Operand(s string) string {
 	switch {
 	case strings.ContainsFunc(s, IsUnseen) || !utf8.ValidString(s):
 		text = "$'" + codes(s) + "'"
-	case !bare.MatchString(s):
+	case !bare().MatchString(s):
 		text = "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 	}
 	if strings.HasPrefix(s, "-") {

@@ -11,11 +11,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/toold/toold/internal/display"
+	"github.com/toold/toold/internal/lazyregexp"
 )
 
 // Store contains the tokens of a state directory.
@@ -52,11 +52,11 @@ func (s Store) Configured(name string) string { return filepath.Join(s.dir, name
 // Agent returns the file of an agent's token.
 func (s Store) Agent(name string) string { return filepath.Join(s.dir, "agent.d", name) }
 
-var agentName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
+var agentName = lazyregexp.New(`^[a-z0-9][a-z0-9_-]{0,31}$`)
 
 // CheckName returns an error if an agent's token cannot have this name.
 func CheckName(name string) error {
-	if agentName.MatchString(name) {
+	if agentName().MatchString(name) {
 		return nil
 	}
 	return fmt.Errorf("%q cannot be the name of a token: use 1 to 32 of a-z, 0-9, - and _, beginning with a letter or digit", name)

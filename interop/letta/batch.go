@@ -10,13 +10,13 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/lazyregexp"
 	"github.com/toold/toold/message"
 )
 
@@ -152,21 +152,21 @@ func (h *follower) post(ctx context.Context, a batch) (*http.Response, error) {
 	return resp, err
 }
 
-var expected = regexp.MustCompile(`Expected '?(\[[^]]*\])`)
+var expected = lazyregexp.New(`Expected '?(\[[^]]*\])`)
 
-var quoted = regexp.MustCompile(`['"]([^'"]+)['"]`)
+var quoted = lazyregexp.New(`['"]([^'"]+)['"]`)
 
 // repair returns the answers that the server expects according to err, or nil if these are no others.
 func repair(err error, a, all batch) batch {
 	if statusOf(err) != http.StatusBadRequest || !strings.Contains(err.Error(), "Invalid tool call IDs") {
 		return nil
 	}
-	found := expected.FindStringSubmatch(strings.ReplaceAll(err.Error(), `\"`, `"`))
+	found := expected().FindStringSubmatch(strings.ReplaceAll(err.Error(), `\"`, `"`))
 	if found == nil {
 		return nil
 	}
 	again := make(batch)
-	for _, m := range quoted.FindAllStringSubmatch(found[1], -1) {
+	for _, m := range quoted().FindAllStringSubmatch(found[1], -1) {
 		again[m[1]] = all[m[1]]
 		if again[m[1]] == nil {
 			again[m[1]] = returned(m[1], outcome{text: "Error: this call did not reach toold; nothing ran. Make it again"})

@@ -3,10 +3,10 @@ package check
 import (
 	"fmt"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/toold/toold/internal/lazyregexp"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell/programs"
 )
@@ -33,7 +33,7 @@ func (l *linter) command(r policy.Rule) {
 	l.flags(r, "forbid_flags", r.ForbidFlags)
 }
 
-var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+var assignment = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
 // sample checks a rule with a command that the pattern matches.
 func (l *linter) sample(r policy.Rule, pattern, sample, second string) {
@@ -44,7 +44,7 @@ func (l *linter) sample(r policy.Rule, pattern, sample, second string) {
 		l.warn(r, pattern, name, "the flags of {} are not known: their order and bundles make no difference, but a synonym is another flag; list every spelling, as in {-f,--force}")
 	}
 	switch {
-	case assignment.MatchString(name):
+	case assignment().MatchString(name):
 		variable, _, _ := strings.Cut(name, "=")
 		l.warn(r, pattern, subject, fmt.Sprintf("{}: no program has such a name; a variable is no part of a pattern: write it under env: {allow: [%s]}", variable))
 		return

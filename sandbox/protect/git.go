@@ -3,17 +3,17 @@ package protect
 import (
 	"iter"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/toold/toold/internal/lazyregexp"
 	"github.com/toold/toold/internal/redact"
 )
 
 var (
-	sectionLine = regexp.MustCompile(`^\[([a-zA-Z0-9.-]+)(?:[ \t]+"((?:[^"\\]|\\["\\])*)")?\]$`)
-	keyLine     = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9-]*)[ \t]*(?:=(.*))?$`)
-	transport   = regexp.MustCompile(`^\s*[a-zA-Z0-9+.-]+::`)
+	sectionLine = lazyregexp.New(`^\[([a-zA-Z0-9.-]+)(?:[ \t]+"((?:[^"\\]|\\["\\])*)")?\]$`)
+	keyLine     = lazyregexp.New(`^([a-zA-Z][a-zA-Z0-9-]*)[ \t]*(?:=(.*))?$`)
+	transport   = lazyregexp.New(`^\s*[a-zA-Z0-9+.-]+::`)
 	unquote     = strings.NewReplacer(`"`, "", `\`, "")
 )
 
@@ -45,12 +45,12 @@ func settings(text string) iter.Seq2[string, string] {
 			if line == "" || line[0] == '#' || line[0] == ';' {
 				continue
 			}
-			if m := sectionLine.FindStringSubmatch(line); m != nil {
+			if m := sectionLine().FindStringSubmatch(line); m != nil {
 				section = strings.ToLower(m[1])
 				continue
 			}
 			key, value := "", line
-			if m := keyLine.FindStringSubmatch(line); m != nil {
+			if m := keyLine().FindStringSubmatch(line); m != nil {
 				key, value = section+"."+strings.ToLower(m[1]), strings.TrimSpace(m[2])
 			}
 			if !yield(key, value) {
@@ -82,7 +82,7 @@ func checkSetting(key, value string, worktree func(value string) bool) string {
 		return ""
 	case !strings.Contains(allowed[section], " "+name+" "):
 		return "it sets " + key
-	case transport.MatchString(unquote.Replace(value)):
+	case transport().MatchString(unquote.Replace(value)):
 		// Such a transport runs a program: "ext::sh -c …" (gitremote-helpers(7)).
 		return "it names a transport of its own: " + redact.Short(value, 60)
 	}

@@ -1,9 +1,10 @@
 package programs
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/toold/toold/internal/lazyregexp"
 )
 
 const findOperators = "-not ! ( ) -o -or -a -and ,"
@@ -219,7 +220,7 @@ func (f *findReader) mayBeRoot(words []Word, i int) bool {
 	}
 	// The value of the test is an action if the unknown word is one that takes the test as its own value.
 	valued := test.values != "" && i+2 < len(words)
-	return !valued || !action.MatchString(words[i+2].Text)
+	return !valued || !action().MatchString(words[i+2].Text)
 }
 
 // word returns the number of arguments that follow words[i].
@@ -250,7 +251,7 @@ func (f *findReader) word(words []Word, i int) int {
 	return 0
 }
 
-var action = regexp.MustCompile(`^-[a-z]`)
+var action = lazyregexp.New(`^-[a-z]`)
 
 func (f *findReader) takes(words []Word, i, n int) int {
 	for _, w := range words[i+1 : min(i+1+n, len(words))] {

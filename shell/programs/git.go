@@ -1,9 +1,10 @@
 package programs
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/toold/toold/internal/lazyregexp"
 )
 
 // gitRemote reports whether the subcommand has a repository argument, and describes it.
@@ -93,10 +94,10 @@ func verifies(argv []Word, i int) bool {
 		return strings.HasPrefix(w.Text, "--format") || strings.HasPrefix(w.Text, "--pretty")
 	}
 	unknown := argv[i].Dynamic && (named(argv[i]) || named(argv[i-1]))
-	return unknown || signatures.MatchString(argv[i].Text)
+	return unknown || signatures().MatchString(argv[i].Text)
 }
 
-var signatures = regexp.MustCompile(`%[-+ ]?G|%\(signature`)
+var signatures = lazyregexp.New(`%[-+ ]?G|%\(signature`)
 
 // gitConfigured marks settings before the subcommand that run commands.
 func (c *Command) gitConfigured(root *spec) {

@@ -3,10 +3,11 @@ package programs
 import (
 	"net"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/toold/toold/internal/lazyregexp"
 )
 
 // isURL reports whether a word is a URL and cannot be a path.
@@ -246,7 +247,7 @@ func Contact(target Word, program string) (scheme, host string, port int) {
 	name, _ := System(program)
 	text := target.Text
 	before, rest, isURL := strings.Cut(text, "://")
-	fetches := IsField("curl wget", name) && (!target.Dynamic || plainAuthority.MatchString(text))
+	fetches := IsField("curl wget", name) && (!target.Dynamic || plainAuthority().MatchString(text))
 	if fetches && !isURL {
 		before, rest, isURL = "http", text, true
 		text = "http://" + text
@@ -269,7 +270,7 @@ func hostOfURL(text string) (string, int) {
 	if err != nil || strings.ContainsAny(text, "{}[]\\") {
 		return "", 0
 	}
-	if u.User != nil && !plainUser.MatchString(text) {
+	if u.User != nil && !plainUser().MatchString(text) {
 		return "", 0
 	}
 	port, _ := strconv.Atoi(u.Port())
@@ -280,13 +281,13 @@ func hostOfURL(text string) (string, int) {
 }
 
 // plainUser matches URLs with an unambiguous user.
-var plainUser = regexp.MustCompile(`^[^:]*://[\w.~%+=!*,:-]*@[^@?#/]*(?:/|$)`)
+var plainUser = lazyregexp.New(`^[^:]*://[\w.~%+=!*,:-]*@[^@?#/]*(?:/|$)`)
 
 // plainAuthority matches the beginning of a URL without a scheme whose host is complete.
-var plainAuthority = regexp.MustCompile(`^[\w.-]+(?::\d+)?/`)
+var plainAuthority = lazyregexp.New(`^[\w.-]+(?::\d+)?/`)
 
 // plainHost does not match numeric notations such as 0x7f.1 and 2130706433.
-var plainHost = regexp.MustCompile(`^(?:[A-Za-z0-9_-]*\.)*[A-Za-z_-][A-Za-z0-9_-]*$`)
+var plainHost = lazyregexp.New(`^(?:[A-Za-z0-9_-]*\.)*[A-Za-z_-][A-Za-z0-9_-]*$`)
 
 // CleanHost normalises a host. It returns "" for notations that programs may read differently.
 func CleanHost(host string) string {
@@ -295,7 +296,7 @@ func CleanHost(host string) string {
 	if ip := net.ParseIP(strings.TrimSuffix(inner, "]")); ip != nil {
 		return ip.String()
 	}
-	if !plainHost.MatchString(host) { // before it is folded: K (U+212A) becomes k
+	if !plainHost().MatchString(host) { // before it is folded: K (U+212A) becomes k
 		return ""
 	}
 	return strings.ToLower(host)

@@ -1,8 +1,9 @@
 package programs
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/toold/toold/internal/lazyregexp"
 )
 
 func (c *Command) sed(words []Word) {
@@ -73,13 +74,13 @@ func (s *sedReader) flag(words []Word, i int) int {
 	}
 	short := text[1] != '-'
 	if text == "--expression" || short && strings.HasSuffix(text, "e") {
-		s.safe = s.safe && (text == "--expression" || sedFlags.MatchString(text))
+		s.safe = s.safe && (text == "--expression" || sedFlags().MatchString(text))
 		if i+1 < len(words) {
 			s.addScript(words[i+1])
 		}
 		return 1
 	}
-	s.safe = s.safe && sedFlags.MatchString(text)
+	s.safe = s.safe && sedFlags().MatchString(text)
 	s.inPlace = s.inPlace || short && strings.Contains(text, "i")
 	return 0
 }
@@ -93,7 +94,7 @@ func (s *sedReader) addScript(w Word) {
 }
 
 // sedFlags match flags that neither run nor write anything.
-var sedFlags = regexp.MustCompile(`^(?:-[nrEsuz]*e?|--(?:quiet|silent|regexp-extended|separate|unbuffered|null-data|posix|debug))$`)
+var sedFlags = lazyregexp.New(`^(?:-[nrEsuz]*e?|--(?:quiet|silent|regexp-extended|separate|unbuffered|null-data|posix|debug))$`)
 
 // safeSedScript reports whether a script runs no program and names no file.
 func safeSedScript(w Word) bool {

@@ -1,12 +1,13 @@
 package texts
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/toold/toold/internal/lazyregexp"
 )
 
 // A Unit is one byte of a literal, or a part that brace expansion copies unchanged.
@@ -154,18 +155,18 @@ func (e *braceExpander) sequence(amble []Unit) [][]Unit {
 	last, step, stepped := strings.Cut(last, "..")
 	from, to, by, text := 0, 0, 1, strconv.Itoa
 	switch {
-	case plainNumber.MatchString(first) && plainNumber.MatchString(last):
+	case plainNumber().MatchString(first) && plainNumber().MatchString(last):
 		from, _ = strconv.Atoi(first)
 		to, _ = strconv.Atoi(last)
-	case letters.MatchString(first + ".." + last):
+	case letters().MatchString(first + ".." + last):
 		from, to, text = int(first[0]), int(last[0]), func(n int) string { return string(rune(n)) }
-	case stepped, oddEnd.MatchString(first) && oddEnd.MatchString(last):
+	case stepped, oddEnd().MatchString(first) && oddEnd().MatchString(last):
 		by = 0
 	default:
 		return nil
 	}
 	if stepped && by > 0 {
-		by, _ = strconv.Atoi(plainNumber.FindString(step))
+		by, _ = strconv.Atoi(plainNumber().FindString(step))
 	}
 	if by <= 0 {
 		e.why = "this sequence in braces is not followed: write the words out"
@@ -193,9 +194,9 @@ func (e *braceExpander) count(from, to, by int, text func(int) string) (out [][]
 }
 
 var (
-	plainNumber = regexp.MustCompile(`^(?:0|-?[1-9]\d{0,8})$`)
-	letters     = regexp.MustCompile(`^(?:[a-z]\.\.[a-z]|[A-Z]\.\.[A-Z])$`)
+	plainNumber = lazyregexp.New(`^(?:0|-?[1-9]\d{0,8})$`)
+	letters     = lazyregexp.New(`^(?:[a-z]\.\.[a-z]|[A-Z]\.\.[A-Z])$`)
 )
 
 // oddEnd matches ends of sequences that bash may expand but sequence does not, such as 01 or %.
-var oddEnd = regexp.MustCompile(`^(?s:[\x01-\x7f]\d*|\d.*)$`)
+var oddEnd = lazyregexp.New(`^(?s:[\x01-\x7f]\d*|\d.*)$`)

@@ -1,8 +1,9 @@
 package texts
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/toold/toold/internal/lazyregexp"
 )
 
 // The functions below change a text as parameter expansions of bash 5.2 do (bash(1)). ok is false for what they do not
@@ -10,7 +11,7 @@ import (
 
 const maxChanged = 256
 
-var plainWord = regexp.MustCompile(`^[\w.,:=/ -]+$`)
+var plainWord = lazyregexp.New(`^[\w.,:=/ -]+$`)
 
 func isPlain(text string) bool {
 	return len(text) <= maxChanged && !strings.ContainsFunc(text, func(r rune) bool { return r >= 0x80 })
@@ -36,12 +37,12 @@ func Recased(op, text string) (changed string, ok bool) {
 
 // Replaced is ${x/old/by}, or ${x//old/by} if all is set.
 func Replaced(text, old, by string, all bool) (changed string, ok bool) {
-	plainBy := by == "" || plainWord.MatchString(by)
+	plainBy := by == "" || plainWord().MatchString(by)
 	n := 1
 	if all {
 		n = -1
 	}
-	return strings.Replace(text, old, by, n), isPlain(text) && plainWord.MatchString(old) && plainBy
+	return strings.Replace(text, old, by, n), isPlain(text) && plainWord().MatchString(old) && plainBy
 }
 
 // Cut is ${x:from:length}.
@@ -53,14 +54,14 @@ func Cut(text string, from, length int) (part string, ok bool) {
 // written returns what echo or printf prints of known words.
 func written(program string, words []string) string {
 	end := "\n"
-	for program == "echo" && len(words) > 0 && echoFlags.MatchString(words[0]) {
+	for program == "echo" && len(words) > 0 && echoFlags().MatchString(words[0]) {
 		if strings.Contains(words[0], "n") {
 			end = ""
 		}
 		words = words[1:]
 	}
 	text := strings.Join(words, " ")
-	if program == "printf" && len(words) > 0 && printfFormat.MatchString(words[0]) {
+	if program == "printf" && len(words) > 0 && printfFormat().MatchString(words[0]) {
 		text, end = formatted(words[0], words[1:]), ""
 	}
 	if plain, ok := ANSIC(text); ok {
@@ -70,8 +71,8 @@ func written(program string, words []string) string {
 }
 
 var (
-	echoFlags    = regexp.MustCompile(`^-[neE]+$`)
-	printfFormat = regexp.MustCompile(`^[^%-](?:[^%]|%[%bs])*$|^(?:%[%bs](?:[^%]|%[%bs])*)?$`)
+	echoFlags    = lazyregexp.New(`^-[neE]+$`)
+	printfFormat = lazyregexp.New(`^[^%-](?:[^%]|%[%bs])*$|^(?:%[%bs](?:[^%]|%[%bs])*)?$`)
 )
 
 // formatted repeats a format of printf while there are words for it.

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/toold/toold/internal/lazyregexp"
 )
 
 // Printed returns what a program prints for an input if it is echo or printf, as far as that is simple, or one that only
@@ -119,7 +121,7 @@ const maxEdited = 1 << 15
 
 // substituted follows one s/// of sed, and returns the rest of the script.
 func substituted(script, text string, extended bool) (changed, rest string, ok bool) {
-	if !substitution.MatchString(script) {
+	if !substitution().MatchString(script) {
 		return "", "", false
 	}
 	pattern, rest, begins := delimited(script[2:], script[1])
@@ -146,7 +148,7 @@ func substituted(script, text string, extended bool) (changed, rest string, ok b
 	return strings.Join(lines, "\n"), rest, true
 }
 
-var substitution = regexp.MustCompile(`^s[^\\\n]`)
+var substitution = lazyregexp.New(`^s[^\\\n]`)
 
 // delimited cuts a text at the next delimiter without a backslash.
 func delimited(text string, delimiter byte) (before, after string, ok bool) {
@@ -194,7 +196,7 @@ func expression(text string, extended bool) string {
 func template(by string) (out string, ok bool) {
 	by = strings.ReplaceAll(by, "$", "$$")
 	ok = true
-	return escapedOrWhole.ReplaceAllStringFunc(by, func(part string) string {
+	return escapedOrWhole().ReplaceAllStringFunc(by, func(part string) string {
 		switch c := part[len(part)-1]; {
 		case part == "&":
 			return "${0}"
@@ -209,4 +211,4 @@ func template(by string) (out string, ok bool) {
 	}), ok
 }
 
-var escapedOrWhole = regexp.MustCompile(`&|\\(?s:.)`)
+var escapedOrWhole = lazyregexp.New(`&|\\(?s:.)`)

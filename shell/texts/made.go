@@ -1,8 +1,9 @@
 package texts
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/toold/toold/internal/lazyregexp"
 )
 
 const (
@@ -14,12 +15,12 @@ const (
 const made = FreshDir + `tmp\.X{10}`
 
 // removals matches the removal of what mktemp makes, which is nothing if that has no name.
-var removals = regexp.MustCompile(`(^|[;&|] ?)rm(?: -[rRfv]+| --)*(?: (?:` + made + `|"` + made + `"|'` + made + `'))+ *(?:$|([;&|]))`)
+var removals = lazyregexp.New(`(^|[;&|] ?)rm(?: -[rRfv]+| --)*(?: (?:` + made + `|"` + made + `"|'` + made + `'))+ *(?:$|([;&|]))`)
 
 // Made returns what a text with names that mktemp makes may be if each mktemp may also fail, and so print nothing. It
 // returns nil if text is "" or has too many such names.
 func Made(text string) []string {
-	parts := strings.Split(removals.ReplaceAllString(text, "${1}true${2}"), FreshDir+MadeName)
+	parts := strings.Split(removals().ReplaceAllString(text, "${1}true${2}"), FreshDir+MadeName)
 	if text == "" || len(parts) > maxMade+1 {
 		return nil
 	}

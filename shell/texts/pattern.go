@@ -1,13 +1,14 @@
 package texts
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/toold/toold/internal/lazyregexp"
 )
 
 var (
-	brackets = regexp.MustCompile(`\[[\]!^]?(?:\[[:.=][^\]]*\]|[^\]])*\]`)
-	plainSet = regexp.MustCompile(`^\[(?:[A-Za-z0-9_]|0-9)+\]$`)
+	brackets = lazyregexp.New(`\[[\]!^]?(?:\[[:.=][^\]]*\]|[^\]])*\]`)
+	plainSet = lazyregexp.New(`^\[(?:[A-Za-z0-9_]|0-9)+\]$`)
 )
 
 // Widened returns a pattern of filepath.Match that matches at least what bash's does.
@@ -18,8 +19,8 @@ func Widened(pattern string) string {
 	if strings.Contains(pattern, `\`) {
 		return "*" // quoted brackets are not distinguished
 	}
-	return brackets.ReplaceAllStringFunc(pattern, func(set string) string {
-		if plainSet.MatchString(set) {
+	return brackets().ReplaceAllStringFunc(pattern, func(set string) string {
+		if plainSet().MatchString(set) {
 			return set
 		}
 		return "?"
@@ -77,6 +78,6 @@ func Untrimmed(op, begin, pattern string) string {
 
 // PlainPattern reports whether bash and the parser read an expansion that removes or replaces a pattern in the same way
 // although it has quotes: ${x#\# }, ${x//\//-}, ${x#"# "}.
-func PlainPattern(expansion string) bool { return plainPattern.MatchString(expansion) }
+func PlainPattern(expansion string) bool { return plainPattern().MatchString(expansion) }
 
-var plainPattern = regexp.MustCompile(`^\$\{\w+(?:##?|%%?|//?|/[#%])(?:[\w .,:/@=+*?-]|\\[#/.*?_:=@%+ -]|\\\\/|"[\w #.,:/@=+-]*")*\}$`)
+var plainPattern = lazyregexp.New(`^\$\{\w+(?:##?|%%?|//?|/[#%])(?:[\w .,:/@=+*?-]|\\[#/.*?_:=@%+ -]|\\\\/|"[\w #.,:/@=+-]*")*\}$`)

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/toold/toold/internal/lazyregexp"
 )
 
 // Each refused case was observed with bash 5.2 and mvdan.cc/sh v3.14.
@@ -36,7 +38,7 @@ func Refuse(script, veiled string) string {
 		return "bash drops a backslash at the end of some texts and keeps it at that of others; leave it out"
 	case strings.Contains(veiled, "\\\n") && mayHide(veiled):
 		return "a backslash at the end of a line can hide where commands begin; write the command on one line"
-	case bracesAfterName.MatchString(veiled):
+	case bracesAfterName().MatchString(veiled):
 		return "braces directly after a variable's name are expanded first; write ${NAME}"
 	case DeepAt(veiled) >= 0:
 		return "it nests too deeply"
@@ -46,27 +48,27 @@ func Refuse(script, veiled string) string {
 
 // mayHide reports whether the continuation of a line may be read in several ways.
 func mayHide(script string) bool {
-	odd := strings.Contains(script, "<<") || oddContinuation.MatchString(script)
-	return odd && !plainQuotes.MatchString(script)
+	odd := strings.Contains(script, "<<") || oddContinuation().MatchString(script)
+	return odd && !plainQuotes().MatchString(script)
 }
 
 // syntaxErrors are parser errors that bash reports too; endErrors are those for unfinished texts.
 var (
-	syntaxErrors = regexp.MustCompile("can only immediately follow a statement$|must be followed by|can only be used (?:to|in)")
-	endErrors    = regexp.MustCompile("^reached EOF without|statement must end with")
-	bashPlain    = regexp.MustCompile(`^[\w\s./,:@%+;&|>)'"-]*`)
-	notPlain     = regexp.MustCompile(`\b(?:case|coproc|declare|esac|export|for|function|let|local|readonly|select|time|typeset)\b`)
+	syntaxErrors = lazyregexp.New("can only immediately follow a statement$|must be followed by|can only be used (?:to|in)")
+	endErrors    = lazyregexp.New("^reached EOF without|statement must end with")
+	bashPlain    = lazyregexp.New(`^[\w\s./,:@%+;&|>)'"-]*`)
+	notPlain     = lazyregexp.New(`\b(?:case|coproc|declare|esac|export|for|function|let|local|readonly|select|time|typeset)\b`)
 )
 
 // BashRefuses reports whether bash certainly rejects what the parser rejected with problem. rest begins with the
 // statement.
 func BashRefuses(problem, rest string) bool {
-	read := bashPlain.FindString(rest)
-	if len(rest) >= 1<<10 || notPlain.MatchString(read) {
+	read := bashPlain().FindString(rest)
+	if len(rest) >= 1<<10 || notPlain().MatchString(read) {
 		return false
 	}
-	if refused := syntaxErrors.MatchString(problem); !refused || read == rest {
-		return refused || read == rest && endErrors.MatchString(problem)
+	if refused := syntaxErrors().MatchString(problem); !refused || read == rest {
+		return refused || read == rest && endErrors().MatchString(problem)
 	}
 	// An error is certain if appending a word does not change it.
 	_, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(read+" x"), "")
@@ -89,9 +91,9 @@ const blankLetters = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\U00013441
 
 // oddContinuation matches line continuations in comments and inside words.
 var (
-	oddContinuation = regexp.MustCompile(`(?:\A|[^ \t])\\\n|#[^\n]*\\\n`)
-	plainQuotes     = regexp.MustCompile("^(?:[^'\"#\\\\$`<]|'[^']*')*$") // no continuation but in single quotes
-	bracesAfterName = regexp.MustCompile(`\$(?:\w+|[-@*#?$!])\{`)
+	oddContinuation = lazyregexp.New(`(?:\A|[^ \t])\\\n|#[^\n]*\\\n`)
+	plainQuotes     = lazyregexp.New("^(?:[^'\"#\\\\$`<]|'[^']*')*$") // no continuation but in single quotes
+	bracesAfterName = lazyregexp.New(`\$(?:\w+|[-@*#?$!])\{`)
 )
 
 const maxParens = 100
@@ -114,9 +116,9 @@ func DeepAt(script string) int {
 }
 
 // writes matches a line that only writes a quoted document to a file.
-var writes = regexp.MustCompile(`^(?:` + harmless + ` && )*cat (?:>>? ?` + plainPath + ` <<(?:'(\w+)'|"(\w+)")|<<(?:'(\w+)'|"(\w+)") >>? ?` + plainPath + `)$`)
+var writes = lazyregexp.New(`^(?:` + harmless + ` && )*cat (?:>>? ?` + plainPath + ` <<(?:'(\w+)'|"(\w+)")|<<(?:'(\w+)'|"(\w+)") >>? ?` + plainPath + `)$`)
 
-var before = regexp.MustCompile(`^(?:|set -[eux]+(?:o pipefail)?|` + harmless + `(?: && ` + harmless + `)*)$`)
+var before = lazyregexp.New(`^(?:|set -[eux]+(?:o pipefail)?|` + harmless + `(?: && ` + harmless + `)*)$`)
 
 const (
 	plainPath = `[A-Za-z0-9_./@%+:,-]+`
@@ -135,10 +137,10 @@ func Veil(script string) (veiled, replaced string) {
 	lines := strings.Split(script, "\n")
 	for i, looked := 0, 0; i < len(lines) && looked < maxVeiling && len(lines[i]) <= maxVeiled; i, looked = i+1, looked+1 {
 		word := ""
-		if found := writes.FindStringSubmatch(lines[i]); found != nil {
+		if found := writes().FindStringSubmatch(lines[i]); found != nil {
 			word = strings.Join(found[1:], "")
 		}
-		if word == "" && before.MatchString(lines[i]) {
+		if word == "" && before().MatchString(lines[i]) {
 			continue
 		}
 		body := lines[i+1:]
@@ -158,13 +160,13 @@ func Veil(script string) (veiled, replaced string) {
 
 // OtherwiseRead reports whether a text may mean something else to other shells than bash.
 func OtherwiseRead(text string) bool {
-	text = sharedExpansion.ReplaceAllString(text, "")
+	text = sharedExpansion().ReplaceAllString(text, "")
 	marks := []string{"{", "$'", "[[", "<(", ">(", "&>", ">&", "((", "<<<", "function", "=(", "=~", "+=", "|&", "$\"", "]=", "**", "alias"}
 	return slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(text, mark) })
 }
 
 // sharedExpansion matches expansions that all shells have.
-var sharedExpansion = regexp.MustCompile(`\$\{(?:#?\w+|[@*#?$!-]|\w+(?::?[-=+?]|%%?|##?)[\w.,:/ *@%+-]*)\}`)
+var sharedExpansion = lazyregexp.New(`\$\{(?:#?\w+|[@*#?$!-]|\w+(?::?[-=+?]|%%?|##?)[\w.,:/ *@%+-]*)\}`)
 
 // ANSIC decodes the text between the quotes of $'…'. ok is false if bash may decode it differently.
 func ANSIC(s string) (text string, ok bool) {

@@ -2,10 +2,11 @@ package bash
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/toold/toold/internal/lazyregexp"
 )
 
 // The kernel does not report why it refused an access, so this is inferred from the output of programs.
@@ -46,9 +47,9 @@ func complaints(text string) []complaint {
 	lines := strings.Split(text, "\n")
 	for i := len(lines) - 1; i >= 0 && len(found) < maxComplaints; i-- {
 		line := strings.TrimRight(lines[i], "\r")
-		if m := refusalText.FindStringSubmatchIndex(line); m != nil {
+		if m := refusalText().FindStringSubmatchIndex(line); m != nil {
 			missing := m[4] >= 0
-			c := complaint{line: line, change: !missing && (m[2] < 0 || changeWord.MatchString(line))}
+			c := complaint{line: line, change: !missing && (m[2] < 0 || changeWord().MatchString(line))}
 			for j := i - 1; j >= max(0, i-linesAbove); j-- {
 				c.above = append(c.above, strings.TrimRight(lines[j], "\r"))
 			}
@@ -67,10 +68,10 @@ const (
 
 func (c complaint) paths() []string {
 	var paths []string
-	for _, m := range quotedText.FindAllStringSubmatch(c.line, pathsOfEach) {
+	for _, m := range quotedText().FindAllStringSubmatch(c.line, pathsOfEach) {
 		paths = append(paths, m[1])
 	}
-	if at := refusalText.FindStringIndex(c.line); at != nil && len(paths) == 0 {
+	if at := refusalText().FindStringIndex(c.line); at != nil && len(paths) == 0 {
 		paths = unquoted(c.line[:at[0]])
 	}
 	if len(paths) == 0 {
@@ -119,7 +120,7 @@ func (c complaint) pathsAbove() (paths []string) {
 		return nil
 	}
 	for _, line := range c.above {
-		if m := absoluteText.FindStringSubmatch(line); m != nil {
+		if m := absoluteText().FindStringSubmatch(line); m != nil {
 			paths = append(paths, m[1])
 		}
 	}
@@ -129,30 +130,30 @@ func (c complaint) pathsAbove() (paths []string) {
 // Messages of programs about refused accesses (strerror(3) in the C locale).
 var (
 	// refusalText matches the refusal of a path. The first group may be from a read, the second from a hidden path.
-	refusalText = regexp.MustCompile(`(?i)read-only file system|device or resource busy|operation not permitted|invalid cross-device link|(permission denied)|(no such file or directory)`)
+	refusalText = lazyregexp.New(`(?i)read-only file system|device or resource busy|operation not permitted|invalid cross-device link|(permission denied)|(no such file or directory)`)
 
-	closedText = regexp.MustCompile(`(?i)permission denied|operation not permitted`)
-	keptText   = regexp.MustCompile(`(?i)read-only file system|device or resource busy`)
+	closedText = lazyregexp.New(`(?i)permission denied|operation not permitted`)
+	keptText   = lazyregexp.New(`(?i)read-only file system|device or resource busy`)
 
-	changeWord = regexp.MustCompile(`(?i)\b(?:creat\w*|writ\w*|writing|remov\w*|delet\w*|unlink|mkdir|rmdir|make directory|touch|mov[ei]\w*|renam\w*|overwrite|truncate|append\w*|chmod|chown|symlink|link|lock|save|update|install|mknod|mkfifo|output file)\b`)
+	changeWord = lazyregexp.New(`(?i)\b(?:creat\w*|writ\w*|writing|remov\w*|delet\w*|unlink|mkdir|rmdir|make directory|touch|mov[ei]\w*|renam\w*|overwrite|truncate|append\w*|chmod|chown|symlink|link|lock|save|update|install|mknod|mkfifo|output file)\b`)
 
-	quotedText   = regexp.MustCompile("['\"`‘“]([^'\"`‘’“”]+)['\"`’”]")
-	absoluteText = regexp.MustCompile("(?:^|[ '\"`‘“])(/[^ '\"`‘’“”:]+)['\"`’”]?:?$")
+	quotedText   = lazyregexp.New("['\"`‘“]([^'\"`‘’“”]+)['\"`’”]")
+	absoluteText = lazyregexp.New("(?:^|[ '\"`‘“])(/[^ '\"`‘’“”:]+)['\"`’”]?:?$")
 
-	hostText = regexp.MustCompile(`(?i)(?:could not resolve(?: host(?:name)?)?:? |unable to resolve host address |getaddrinfo (?:eai_again|enotfound) |failed to resolve |temporary failure resolving |dial \w+: lookup |connect enetunreach |dial tcp |connect to (?:host )?)['"‘“]?([a-z0-9][a-z0-9._-]*)` +
+	hostText = lazyregexp.New(`(?i)(?:could not resolve(?: host(?:name)?)?:? |unable to resolve host address |getaddrinfo (?:eai_again|enotfound) |failed to resolve |temporary failure resolving |dial \w+: lookup |connect enetunreach |dial tcp |connect to (?:host )?)['"‘“]?([a-z0-9][a-z0-9._-]*)` +
 		`|([a-z0-9][a-z0-9._-]*): (?:temporary failure in name resolution|name or service not known)`)
-	unreachableText = regexp.MustCompile(`(?i)could not resolve|unable to resolve|getaddrinfo|failed to resolve|failure resolving|name resolution|name or service not known|dial \w+: lookup |network is unreachable|enetunreach|could not connect to server|couldn't connect to server`)
-	portText        = regexp.MustCompile(`(?i)connect to (?:host )?([a-z0-9][a-z0-9._-]*) port ([0-9]{1,5})\b`)
+	unreachableText = lazyregexp.New(`(?i)could not resolve|unable to resolve|getaddrinfo|failed to resolve|failure resolving|name resolution|name or service not known|dial \w+: lookup |network is unreachable|enetunreach|could not connect to server|couldn't connect to server`)
+	portText        = lazyregexp.New(`(?i)connect to (?:host )?([a-z0-9][a-z0-9._-]*) port ([0-9]{1,5})\b`)
 
 	// socketText matches a socket of the machine, outside of the call's private /run.
-	socketText = regexp.MustCompile(`(?i)(?:unix://|socket|connect).*?(/(?:var/)?run/[^ '"()<>:]+)`)
+	socketText = lazyregexp.New(`(?i)(?:unix://|socket|connect).*?(/(?:var/)?run/[^ '"()<>:]+)`)
 
-	callText = regexp.MustCompile(`(?i)(?:\b(ptrace|unshare|setns|pivot_root|bpf|perf_event_open|io_uring_setup|io_uring_queue_init|userfaultfd)\b|^(mount|umount): |(new namespace|user namespace)).*(?:not permitted|permission denied|not implemented)|no permissions to create (?:a )?new (namespace)`)
+	callText = lazyregexp.New(`(?i)(?:\b(ptrace|unshare|setns|pivot_root|bpf|perf_event_open|io_uring_setup|io_uring_queue_init|userfaultfd)\b|^(mount|umount): |(new namespace|user namespace)).*(?:not permitted|permission denied|not implemented)|no permissions to create (?:a )?new (namespace)`)
 
 	// egressKey matches the setting in a message of toold.
-	egressKey = regexp.MustCompile(`sandbox\.egress\.[a-z_]+`)
+	egressKey = lazyregexp.New(`sandbox\.egress\.[a-z_]+`)
 
-	openFilesText = regexp.MustCompile(`(?i)too many open files`)
-	fullText      = regexp.MustCompile(`(?i)no space left on device`)
-	largeText     = regexp.MustCompile(`(?i)file too large|file size limit exceeded`)
+	openFilesText = lazyregexp.New(`(?i)too many open files`)
+	fullText      = lazyregexp.New(`(?i)no space left on device`)
+	largeText     = lazyregexp.New(`(?i)file too large|file size limit exceeded`)
 )

@@ -117,7 +117,7 @@ func refusedHost(h egress.Refusal) sandbox.Denial {
 	}
 	if by, is := errors.AsType[*sandbox.Denial](h.Why); is {
 		d.Setting, d.Hint = by.Setting, by.Hint
-	} else if key := egressKey.FindString(d.Hint); key != "" {
+	} else if key := egressKey().FindString(d.Hint); key != "" {
 		d.Setting = key
 	}
 	return d

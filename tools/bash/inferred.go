@@ -73,7 +73,7 @@ const pathsLookedAt = 32
 func (v *invocation) deniedPaths(text string) (denied []sandbox.Denial) {
 	left := pathsLookedAt
 	for _, c := range complaints(text) {
-		if callText.MatchString(c.line) {
+		if callText().MatchString(c.line) {
 			continue
 		}
 		for _, path := range c.paths() {
@@ -104,7 +104,7 @@ func (v *invocation) deniedPath(path string, c complaint) (d *sandbox.Denial) {
 
 func (v *invocation) deniedSockets(text string) (denied []sandbox.Denial) {
 	for line := range strings.Lines(text) {
-		m := socketText.FindStringSubmatch(line)
+		m := socketText().FindStringSubmatch(line)
 		if m == nil || len(m[1]) > longestPath || strings.ContainsFunc(m[1], isControl) {
 			continue
 		}
@@ -134,10 +134,10 @@ func (v *invocation) deniedHosts(text string) (denied []sandbox.Denial) {
 			denied = append(denied, v.deniedPort(line)...)
 			continue
 		}
-		if !unreachableText.MatchString(line) {
+		if !unreachableText().MatchString(line) {
 			continue
 		}
-		if m := hostText.FindStringSubmatch(line); m == nil {
+		if m := hostText().FindStringSubmatch(line); m == nil {
 			unknown = true
 		} else if host := m[1] + m[2]; !isOwn(host) && len(host) < 256 {
 			denied = append(denied, v.deniedHost(host))
@@ -165,7 +165,7 @@ func (v *invocation) opening() string {
 }
 
 func (v *invocation) deniedPort(line string) []sandbox.Denial {
-	m := portText.FindStringSubmatch(line)
+	m := portText().FindStringSubmatch(line)
 	if m == nil || isOwn(m[1]) || len(m[1]) > 255 {
 		return nil
 	}
@@ -186,7 +186,7 @@ func isOwn(host string) bool {
 
 func (v *invocation) deniedCalls(text string) (denied []sandbox.Denial) {
 	for line := range strings.Lines(text) {
-		m := callText.FindStringSubmatch(line)
+		m := callText().FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
@@ -209,14 +209,14 @@ func (v *invocation) deniedLimits(exit executor.Exit, text string) (denied []san
 			denied = append(denied, deniedLimit(setting, op, hint))
 		}
 	}
-	if openFilesText.MatchString(text) {
+	if openFilesText().MatchString(text) {
 		met(l.OpenFiles, "open_files", "open more files", fmt.Sprintf("a process may have %d open", l.OpenFiles))
 	}
-	if exit.Signal == "SIGXFSZ" || exit.Code == 128+25 || largeText.MatchString(text) {
+	if exit.Signal == "SIGXFSZ" || exit.Code == 128+25 || largeText().MatchString(text) {
 		met(l.FileBytes, "file_bytes", "make a file larger", fmt.Sprintf("one file may have %d bytes", l.FileBytes))
 	}
 	for line := range strings.Lines(text) {
-		if m := quotedText.FindStringSubmatch(line); fullText.MatchString(line) && m != nil && v.profile.Scratch(filepath.Clean(m[1])) {
+		if m := quotedText().FindStringSubmatch(line); fullText().MatchString(line) && m != nil && v.profile.Scratch(filepath.Clean(m[1])) {
 			met(l.TmpBytes, "tmp_bytes", "write more into /tmp", fmt.Sprintf("the private /tmp of a call has %d MiB; write into the workspace", l.TmpBytes>>20))
 			break
 		}

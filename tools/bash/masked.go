@@ -53,10 +53,10 @@ func (v *invocation) maskedIn(text string) (denied []sandbox.Denial) {
 		if v.explains(n, c.change) {
 			n.loose = ""
 		}
-		if closedText.MatchString(c.line) {
+		if closedText().MatchString(c.line) {
 			closed = append(closed, n)
 		}
-		if keptText.MatchString(c.line) {
+		if keptText().MatchString(c.line) {
 			kept = append(kept, n)
 		}
 	}

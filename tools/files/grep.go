@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/toold/toold/internal/display"
+	"github.com/toold/toold/internal/lazyregexp"
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/argument"
 )
@@ -60,7 +61,7 @@ func grepDefinition() tools.Definition {
 }
 
 func (b base) grep(a grepArguments) (_ tools.Invocation, err error) {
-	h := hunt{mode: a.Mode, some: a.Glob != "", cr: carriageReturn.MatchString(a.Pattern)}
+	h := hunt{mode: a.Mode, some: a.Glob != "", cr: carriageReturn().MatchString(a.Pattern)}
 	if h.match, err = compileSearch(a.Pattern, a.IgnoreCase); err != nil {
 		return nil, err
 	}
@@ -95,7 +96,7 @@ func (b base) grep(a grepArguments) (_ tools.Invocation, err error) {
 	}
 	s := h.search
 	s.none, s.find = "No line matches.", h.files
-	if lineEnd.MatchString(a.Pattern) {
+	if lineEnd().MatchString(a.Pattern) {
 		s.none = "No line matches. Each line is matched alone, without its end: a line end in the pattern matches nothing."
 	}
 	return s, nil
@@ -103,8 +104,8 @@ func (b base) grep(a grepArguments) (_ tools.Invocation, err error) {
 
 // Escapes and classes that match at the end of a line.
 var (
-	carriageReturn = regexp.MustCompile(`\r|(?:\A|[^\\])(?:\\\\)*\\(?:r|x0[dD])`)
-	lineEnd        = regexp.MustCompile(`\n|(?:\A|[^\\])(?:\\\\)*\\(?:n|x0[aA])`)
+	carriageReturn = lazyregexp.New(`\r|(?:\A|[^\\])(?:\\\\)*\\(?:r|x0[dD])`)
+	lineEnd        = lazyregexp.New(`\n|(?:\A|[^\\])(?:\\\\)*\\(?:n|x0[aA])`)
 )
 
 func compileSearch(text string, ignoreCase bool) (*regexp.Regexp, error) {

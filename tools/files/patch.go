@@ -3,9 +3,9 @@ package files
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 
+	"github.com/toold/toold/internal/lazyregexp"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/argument"
@@ -174,13 +174,13 @@ func (p *patchParser) hunks(none bool) (list []hunk, err error) {
 }
 
 // unifiedNumbers matches what follows "@@ " in a unified diff.
-var unifiedNumbers = regexp.MustCompile(`^-\d+(,\d+)? \+\d+(,\d+)? @@`)
+var unifiedNumbers = lazyregexp.New(`^-\d+(,\d+)? \+\d+(,\d+)? @@`)
 
 func (p *patchParser) hunk(first bool) (h hunk, err error) {
 	h.line = p.at + 1
 	for !p.ended() && (p.lines[p.at] == "@@" || strings.HasPrefix(p.lines[p.at], "@@ ")) {
 		anchor := strings.TrimSpace(p.lines[p.at][2:])
-		if unifiedNumbers.MatchString(anchor) {
+		if unifiedNumbers().MatchString(anchor) {
 			return h, p.fail("line numbers are not supported; write \"@@\" alone, or \"@@ \" and a line of the file above the change")
 		}
 		if anchor != "" {

@@ -1,12 +1,12 @@
 package files
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/toold/toold/internal/lazyregexp"
 	"github.com/toold/toold/policy"
 )
 
@@ -54,7 +54,7 @@ func newPathPattern(field, given, root string, anywhere bool) (p pathPattern, er
 		switch {
 		case text == "":
 			text = "**" // the directory itself
-		case outside.MatchString(text):
+		case outside().MatchString(text):
 			return nil, problem(field, "%q does not begin below the directory that is searched; name the directory in path, and the rest here", given)
 		case anywhere:
 			text = "**/" + text
@@ -69,7 +69,7 @@ func newPathPattern(field, given, root string, anywhere bool) (p pathPattern, er
 }
 
 // outside matches patterns that lead out of the directory.
-var outside = regexp.MustCompile(`\A[/~]|(\A|/)\.\.(/|\z)`)
+var outside = lazyregexp.New(`\A[/~]|(\A|/)\.\.(/|\z)`)
 
 // plain removes redundant "./" and "//".
 func plain(text string) string {
@@ -96,12 +96,12 @@ func newAlternative(text string) (a alternative) {
 	if !a.dirs && names[len(names)-1] == "**" {
 		a.glob += "/*" // lib/** does not match lib
 	}
-	a.glob = anyDepth.ReplaceAllString(classes.Replace(a.glob), "$1**/*$2")
+	a.glob = anyDepth().ReplaceAllString(classes.Replace(a.glob), "$1**/*$2")
 	return a
 }
 
 // anyDepth matches the beginning of a name such as **.go, which means **/*.go.
-var anyDepth = regexp.MustCompile(`(\A|/)\*\*([^/])`)
+var anyDepth = lazyregexp.New(`(\A|/)\*\*([^/])`)
 
 // classes changes character classes so that negated ones match no slash, and that the first character may be a ].
 var classes = strings.NewReplacer(`\\`, `\\`, `\[`, `\[`, "[!]", `[!/\]`, "[^]", `[!/\]`, "[!", "[!/", "[^", "[!/", "[]", `[\]`)

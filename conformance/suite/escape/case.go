@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/internal/lazyregexp"
 )
 
 // Case is one line of a file of escape cases.
@@ -49,7 +50,7 @@ func Read(paths ...string) ([]Case, error) {
 }
 
 // otherTools finds calls of tools other than bash in a command.
-var otherTools = regexp.MustCompile(`\b(read_file|write_file|edit_file) (\{.*?\})(,|$| in a loop)`)
+var otherTools = lazyregexp.New(`\b(read_file|write_file|edit_file) (\{.*?\})(,|$| in a loop)`)
 
 // calls are the calls that a command stands for, and how often they are made.
 func (c Case) calls() (list []suite.Call, times int, err error) {
@@ -65,7 +66,7 @@ func (c Case) calls() (list []suite.Call, times int, err error) {
 	if !strings.HasPrefix(command, "read_file {") && !strings.HasPrefix(command, "write_file {") && !strings.HasPrefix(command, "edit_file {") {
 		return []suite.Call{{Tool: "bash", Arguments: map[string]any{"command": command, "timeout": 300_000}}}, times, nil
 	}
-	for _, m := range otherTools.FindAllStringSubmatch(command, -1) {
+	for _, m := range otherTools().FindAllStringSubmatch(command, -1) {
 		args := map[string]any{}
 		if err := json.Unmarshal([]byte(m[2]), &args); err != nil {
 			return nil, 0, fmt.Errorf("the arguments %s: %w", m[2], err)

@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/internal/lazyregexp"
 )
 
 // Case is one line of a file of exec cases.
@@ -187,7 +187,7 @@ func (c *Case) Command() string {
 func (c *Case) Mark(mark, workspace string) error {
 	c.Arguments = maps.Clone(c.Arguments)
 	if text, ok := c.Arguments["command"]; ok {
-		c.Arguments["command"] = sleepPattern.ReplaceAllFunc(text, func(found []byte) []byte {
+		c.Arguments["command"] = sleepPattern().ReplaceAllFunc(text, func(found []byte) []byte {
 			if longSleep(string(found)) {
 				return append(slices.Clip(found), mark...)
 			}
@@ -216,7 +216,7 @@ func Rewrite[T any](part *T, r *strings.Replacer) error {
 }
 
 // sleepPattern finds a command that sleeps.
-var sleepPattern = regexp.MustCompile(`\bsleep (\d+\.\d+)`)
+var sleepPattern = lazyregexp.New(`\bsleep (\d+\.\d+)`)
 
 // longSleep reports whether a sleep is so long that a case looks for it afterwards.
 func longSleep(text string) bool {

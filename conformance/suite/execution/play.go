@@ -12,13 +12,13 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/internal/lazyregexp"
 )
 
 // player plays one exec case on a target.
@@ -162,7 +162,7 @@ func (p *player) run(ctx context.Context, script string, expect map[string]json.
 	defer cancel()
 	o := p.c.Options
 	c := suite.Command{
-		Script: TokenName.ReplaceAllLiteralString(script, r.token),
+		Script: TokenName().ReplaceAllLiteralString(script, r.token),
 		Dir:    cmp.Or(o.CWD, filepath.Join(p.base, "ws")), Terminal: strings.TrimSuffix(o.TTY, "_pipe"),
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Env)) {
@@ -267,4 +267,4 @@ func (r *run) stream(name string) Output {
 }
 
 // TokenName is how the script of a case names the token of its call.
-var TokenName = regexp.MustCompile(`\$\{?RUN_ID\}?`)
+var TokenName = lazyregexp.New(`\$\{?RUN_ID\}?`)
