@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/caches"
+	"github.com/toold/toold/sandbox/cgroup"
 	"github.com/toold/toold/sandbox/fileworker"
 	"github.com/toold/toold/sandbox/masks"
 	"github.com/toold/toold/sandbox/protect"
@@ -67,18 +69,11 @@ func (d *Daemon) openWorkspace(ctx context.Context, root string) (*workspace, er
 
 // open initialises what calls share. After an error, the caller closes it.
 func (w *workspace) open(ctx context.Context, d *Daemon) error {
-	p, err := LoadPolicy(d.policies.latest(w.cfg))
-	if err != nil {
-		return err
-	}
-	if err = w.openCaches(ctx); err != nil {
-		return err
-	}
-	w.cfg.Sandbox.Groups = d.groups
-	if w.cfg.Sandbox, w.confinement, err = Confine(ctx, w.cfg); err != nil {
-		return err
-	}
-	if err = CachesUnavailable(w.cfg.Sandbox, w.caches); err != nil {
+	cfg, confined := d.policies.latest(w.cfg), make(chan error, 1)
+	// Ends when the sandbox has been tried, which takes about as long as compiling the policy.
+	go func() { confined <- w.confine(ctx, d.groups) }()
+	p, err := LoadPolicy(cfg)
+	if err = cmp.Or(err, <-confined); err != nil {
 		return err
 	}
 	if w.masks, w.watcher, err = newTracker(w.cfg, p); err != nil {
@@ -93,6 +88,19 @@ func (w *workspace) open(ctx context.Context, d *Daemon) error {
 		Listed: allowedHost(w.cfg.Egress), Profile: w.cfg.Sandbox, Escalation: w.cfg.Escalation, Remember: d.remember,
 	})
 	return nil
+}
+
+// confine opens the tool caches and completes the profile for this machine.
+func (w *workspace) confine(ctx context.Context, groups *cgroup.Root) error {
+	err := w.openCaches(ctx)
+	if err != nil {
+		return err
+	}
+	w.cfg.Sandbox.Groups = groups
+	if w.cfg.Sandbox, w.confinement, err = Confine(ctx, w.cfg); err != nil {
+		return err
+	}
+	return CachesUnavailable(w.cfg.Sandbox, w.caches)
 }
 
 // remember returns a function that writes rules to the user's policy file, or nil if there is no such file.
