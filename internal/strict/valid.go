@@ -159,18 +159,20 @@ func validNumber(text []byte, i int) int {
 
 // Plain returns the length of a prefix of printable ASCII without quotes and backslashes: a multiple of eight bytes,
 // or everything before the first exception.
-func Plain[T []byte | string](s T) (n int) {
+func Plain[T []byte | string](s T) int {
 	const each, high = 0x0101010101010101, 0x8080808080808080
-	for ; n+8 <= len(s); n += 8 {
-		w := uint64(s[n]) | uint64(s[n+1])<<8 | uint64(s[n+2])<<16 | uint64(s[n+3])<<24 |
-			uint64(s[n+4])<<32 | uint64(s[n+5])<<40 | uint64(s[n+6])<<48 | uint64(s[n+7])<<56
+	rest := s
+	for len(rest) >= 8 { // the compiler makes one load of these eight
+		w := uint64(rest[0]) | uint64(rest[1])<<8 | uint64(rest[2])<<16 | uint64(rest[3])<<24 |
+			uint64(rest[4])<<32 | uint64(rest[5])<<40 | uint64(rest[6])<<48 | uint64(rest[7])<<56
 		quote, slash := w^each*'"', w^each*'\\'
 		// The high bit of a byte is set if it is non-ASCII, below space, a quote or a backslash.
 		if found := (w | (w - each*' ') | (quote - each) | (slash - each)) & high; found != 0 {
-			return n + bits.TrailingZeros64(found)/8
+			return len(s) - len(rest) + bits.TrailingZeros64(found)/8
 		}
+		rest = rest[8:]
 	}
-	return n
+	return len(s) - len(rest)
 }
 
 // Text returns the content of a valid JSON string. Half of a surrogate pair becomes U+FFFD.
