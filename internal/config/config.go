@@ -129,10 +129,11 @@ type loader struct {
 	configDir string // $XDG_CONFIG_HOME/toold; "" = unknown
 	purpose   Purpose
 	discover  func(stateDir, dir string) (string, error)
+	resolved  map[string]string // see canonical
 }
 
 func newLoader(o Options) (*loader, error) {
-	l := &loader{getenv: o.Getenv, dir: o.Dir, purpose: o.For, discover: o.Discover, raw: map[string]any{}}
+	l := &loader{getenv: o.Getenv, dir: o.Dir, purpose: o.For, discover: o.Discover, raw: map[string]any{}, resolved: map[string]string{}}
 	for _, s := range settings {
 		l.raw[s.key] = s.target()
 	}

@@ -68,7 +68,7 @@ func (l *loader) workspace(s scalar, stateDir string) string {
 		l.fail(s, "the workspace cannot be /: every file would be inside it; name a project folder with --workspace")
 		return ""
 	}
-	if l.home != "" && paths.Within(canonical(l.home), real) {
+	if l.home != "" && paths.Within(l.canonical(l.home), real) {
 		l.warn("the workspace %s holds your home: calls may change everything in it; a project folder is safer (--workspace)", real)
 	}
 	return real
@@ -91,14 +91,14 @@ func directory(path string) (string, error) {
 
 func (l *loader) stateDir(s scalar) string {
 	if s.set {
-		return canonical(l.absolute(s))
+		return l.canonical(l.absolute(s))
 	}
 	base := l.xdg("XDG_STATE_HOME", ".local/state")
 	if base == "" {
 		l.faults = append(l.faults, errors.New("cannot tell where to keep state: neither HOME nor XDG_STATE_HOME holds an absolute path; use --state-dir"))
 		return ""
 	}
-	return canonical(filepath.Join(base, "toold"))
+	return l.canonical(filepath.Join(base, "toold"))
 }
 
 // policy returns the policy file, or the path where it would be. An unreadable file is a fault, not replaced by the
@@ -169,7 +169,7 @@ func (l *loader) writeRoots(setting string) []string {
 		case err != nil:
 			l.fail(s, "%s: cannot find %s: it must exist", key, l.absolute(s))
 			continue
-		case real == "/", l.home != "" && paths.Within(canonical(l.home), real):
+		case real == "/", l.home != "" && paths.Within(l.canonical(l.home), real):
 			l.fail(s, "%s cannot be %s: it holds your home; name the folders that calls need", key, real)
 			continue
 		}
@@ -212,7 +212,7 @@ func (l *loader) hidden(c *Config, list []scalar) []string {
 	var out []string
 	mounts := readMounts()
 	add := func(at scalar, path string) {
-		path = canonical(path)
+		path = l.canonical(path)
 		for _, path := range append([]string{path}, otherPaths(mounts, path)...) {
 			if c.Workspace != "" && paths.Within(c.Workspace, path) {
 				l.fail(at, "the workspace %s lies in %s, which is hidden from calls", c.Workspace, path)
@@ -241,10 +241,10 @@ func (l *loader) hidden(c *Config, list []scalar) []string {
 }
 
 // neededBelow returns the commands' shell or its dynamic loader if it is in a directory, else "".
-func neededBelow(dir string) string {
+func (l *loader) neededBelow(dir string) string {
 	loaders, _ := filepath.Glob("/lib*/ld-linux*") // the pattern is valid
 	for _, path := range append(loaders, "/bin/bash") {
-		if paths.Within(path, dir) || paths.Within(canonical(path), canonical(dir)) {
+		if paths.Within(path, dir) || paths.Within(l.canonical(path), l.canonical(dir)) {
 			return path
 		}
 	}
@@ -283,7 +283,7 @@ func (l *loader) checkHidden(c *Config, s scalar) bool {
 	path := l.absolute(s)
 	_, err := os.Lstat(path)
 	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
-	switch needed := neededBelow(path); {
+	switch needed := l.neededBelow(path); {
 	case needed != "":
 		l.fail(s, "sandbox.hide cannot be %s: it has %s, without which no command starts", path, needed)
 		return false
@@ -338,14 +338,21 @@ func (l *loader) expand(path string) string {
 	return filepath.Join(l.home, rest)
 }
 
-// canonical resolves the links in the existing part of a path.
-func canonical(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
+// canonical resolves the links in the existing part of a path. Each path is looked up once, since those of a
+// configuration share most of their directories.
+func (l *loader) canonical(path string) string {
+	if real, known := l.resolved[path]; known {
 		return real
 	}
-	parent := filepath.Dir(path)
-	if parent == path {
-		return path
+	real, parent := path, filepath.Dir(path)
+	if parent != path {
+		real = filepath.Join(l.canonical(parent), filepath.Base(path))
 	}
-	return filepath.Join(canonical(parent), filepath.Base(path))
+	if _, err := os.Readlink(real); err == nil {
+		if target, err := filepath.EvalSymlinks(real); err == nil {
+			real = target
+		}
+	}
+	l.resolved[path] = real
+	return real
 }

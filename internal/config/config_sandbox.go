@@ -100,7 +100,7 @@ func (l *loader) sockets(c *Config, list []scalar) []string {
 		info, err := os.Stat(path)
 		switch {
 		case path == "":
-		case c.Socket != "" && canonical(path) == canonical(c.Socket):
+		case c.Socket != "" && l.canonical(path) == l.canonical(c.Socket):
 			l.fail(s, "sandbox.unix_sockets cannot name %s: it is where toold itself listens", path)
 		case errors.Is(err, fs.ErrNotExist):
 			l.warn("sandbox.unix_sockets: %s does not exist: calls reach it once it does, if its folders are there by then", path)
@@ -110,7 +110,7 @@ func (l *loader) sockets(c *Config, list []scalar) []string {
 		case info.Mode()&fs.ModeSocket == 0:
 			l.fail(s, "sandbox.unix_sockets: %s is no socket: name each socket that calls may connect to", path)
 		default:
-			out = append(out, canonical(path))
+			out = append(out, l.canonical(path))
 		}
 	}
 	slices.Sort(out)
@@ -198,7 +198,7 @@ func (l *loader) caches(c *Config, list []scalar) []caches.Cache {
 	var known, out []caches.Cache
 	for _, cache := range toolCaches() {
 		if path := l.expand(cache.Path); path != "" {
-			known = append(known, caches.Cache{Path: canonical(path), Env: cache.Env})
+			known = append(known, caches.Cache{Path: l.canonical(path), Env: cache.Env})
 		}
 	}
 	if list == nil {
@@ -209,7 +209,7 @@ func (l *loader) caches(c *Config, list []scalar) []caches.Cache {
 			continue
 		}
 		key := fmt.Sprintf("sandbox.caches[%d]", i)
-		cache := caches.Cache{Path: canonical(l.absolute(s))}
+		cache := caches.Cache{Path: l.canonical(l.absolute(s))}
 		k := slices.IndexFunc(known, func(k caches.Cache) bool { return k.Path == cache.Path })
 		if k >= 0 {
 			cache.Env = known[k].Env
@@ -231,19 +231,19 @@ func (l *loader) cacheProblem(c *Config, path string) string {
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
 		return "it is not a folder"
 	}
-	if path == "/" || l.home != "" && paths.Within(canonical(l.home), path) {
+	if path == "/" || l.home != "" && paths.Within(l.canonical(l.home), path) {
 		return "it holds your home; name the folders of the tools"
 	}
 	if c.StateDir != "" && (paths.Within(c.StateDir, path) || paths.Within(path, c.StateDir)) {
 		return "the state directory " + c.StateDir + " and a cache must lie apart"
 	}
 	for _, dir := range filepath.SplitList(l.getenv("PATH")) {
-		if filepath.IsAbs(dir) && paths.Within(canonical(dir), path) {
+		if filepath.IsAbs(dir) && paths.Within(l.canonical(dir), path) {
 			return dir + " is in PATH: a call could change what later commands run"
 		}
 	}
 	for _, dir := range []string{"/usr", "/bin", "/sbin", "/lib", "/etc", "/proc", "/sys", "/dev", "/boot"} {
-		if paths.Within(path, dir) || paths.Within(canonical(dir), path) {
+		if paths.Within(path, dir) || paths.Within(l.canonical(dir), path) {
 			return "it belongs to the system"
 		}
 	}

@@ -23,7 +23,7 @@ type machine struct {
 
 func newMachine(t *testing.T) machine {
 	t.Helper()
-	base := canonical(t.TempDir())
+	base := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	m := machine{filepath.Join(base, "home"), filepath.Join(base, "project"), map[string]string{}}
 	m.env["HOME"] = m.home
 	for _, dir := range []string{m.home, m.project} {
