@@ -1,7 +1,6 @@
 package connect
 
 import (
-	"context"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -16,7 +15,7 @@ func claudeAgent() Agent {
 	return Agent{
 		Name: "claude", Title: "Claude Code", programs: []string{"claude"},
 		dir: Setup.claudeHome, files: claudeFiles,
-		prove: func(ctx context.Context, p *site) error { return p.proveClient(ctx, claudeTrial()) },
+		trial: claudeTrial,
 	}
 }
 

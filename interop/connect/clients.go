@@ -10,13 +10,13 @@ import (
 func clients() []Agent {
 	list := []Agent{
 		client("gemini", "Gemini CLI", []string{"gemini"}, home(".gemini"), "settings.json", edit.Path{"mcpServers", "toold"}, server{Trust: true},
-			include("tools", "exclude", "run_shell_command", "write_file", "replace")...).provedBy(geminiTrial()),
+			include("tools", "exclude", "run_shell_command", "write_file", "replace")...).triedBy(geminiTrial),
 		client("vscode", "VS Code", []string{"code"}, config("Code", "User"), "mcp.json", edit.Path{"servers", "toold"}, server{Type: "stdio"}),
 		client("cursor", "Cursor", []string{"cursor", "cursor-agent"}, home(".cursor"), "mcp.json", edit.Path{"mcpServers", "toold"}, server{}),
 		client("zed", "Zed", []string{"zed", "zeditor"}, config("zed"), "settings.json", edit.Path{"context_servers", "toold"}, server{},
 			edit.Change{Path: edit.Path{"agent", "profiles", "write", "tools", "terminal"}, Value: false}),
 		client("opencode", "opencode", []string{"opencode"}, config("opencode"), "opencode.json", edit.Path{"mcp", "toold"}, server{Type: "local", Enabled: true},
-			edit.Change{Path: edit.Path{"permission", "bash"}, Value: "deny"}, edit.Change{Path: edit.Path{"permission", "edit"}, Value: "deny"}).provedBy(opencodeTrial()),
+			edit.Change{Path: edit.Path{"permission", "bash"}, Value: "deny"}, edit.Change{Path: edit.Path{"permission", "edit"}, Value: "deny"}).triedBy(opencodeTrial),
 		client("crush", "Crush", []string{"crush"}, config("crush"), "crush.json", edit.Path{"mcp", "toold"}, server{Type: "stdio"},
 			include("options", "disabled_tools", "bash", "edit", "write")...),
 	}
@@ -51,6 +51,11 @@ func client(name, title string, programs []string, dir func(Setup) string, file 
 		},
 		prove: func(ctx context.Context, p *site) error { return p.proveServer(ctx, at) },
 	}
+}
+
+func (a Agent) triedBy(trial func() trial) Agent {
+	a.trial = trial
+	return a
 }
 
 type server struct {

@@ -67,6 +67,7 @@ type Agent struct {
 	files    func(Setup) ([]File, error)
 	prove    func(context.Context, *site) error
 	partly   string               // what prove cannot show; "" if it runs the agent itself
+	trial    func() trial         // proves an installed agent with the agent itself; may be nil
 	warn     func(Setup) []string // lists settings that bypass the change; may be nil
 }
 

@@ -16,7 +16,12 @@ func gooseAgent() Agent {
 		Name: "goose", Title: "Goose", programs: []string{"goose"}, dir: config("goose"),
 		partly: "the server as Goose will start it was proved, not Goose itself", files: gooseFiles,
 		prove: func(ctx context.Context, p *site) error { return p.proveServer(ctx, gooseExtension("toold")) },
-	}.provedBy(trial{
+		trial: gooseTrial,
+	}
+}
+
+func gooseTrial() trial {
+	return trial{
 		shell: "toold__bash",
 		own: func(string) []call {
 			touch := fields{"command": "touch " + downFile}
@@ -35,7 +40,7 @@ func gooseAgent() Agent {
 				"GOOSE_MODE=auto", "GOOSE_DISABLE_KEYRING=1", "GOOSE_TELEMETRY_ENABLED=false",
 			}
 		},
-	})
+	}
 }
 
 type gooseServer struct {

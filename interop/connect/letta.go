@@ -1,7 +1,6 @@
 package connect
 
 import (
-	"context"
 	"path/filepath"
 
 	"github.com/toold/toold/internal/edit"
@@ -14,7 +13,7 @@ func lettaAgent() Agent {
 		Name: "letta", Title: "Letta Code", programs: []string{"letta"}, dir: home(".letta"),
 		Notes: []string{"the hook decides and records; what it allows runs unconfined in Letta Code. toold's tools come with `toold connect letta --url URL`, for conversations of a server"},
 		files: lettaFiles,
-		prove: func(ctx context.Context, p *site) error { return p.proveClient(ctx, lettaTrial()) },
+		trial: lettaTrial,
 	}
 }
 

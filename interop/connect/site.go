@@ -47,7 +47,7 @@ var ErrNoProgram = errors.New("its program is not on PATH")
 // Prove tests the change in a temporary directory: a command must run, a denied one must be refused, and without the
 // daemon nothing may run.
 func (p Plan) Prove(ctx context.Context) error {
-	if p.Agent.partly == "" && p.Agent.program() == "" {
+	if p.Agent.Partly() == "" && p.Agent.program() == "" {
 		return ErrNoProgram
 	}
 	s, err := newSite(ctx, p)
@@ -55,14 +55,25 @@ func (p Plan) Prove(ctx context.Context) error {
 		return fmt.Errorf("the proof could not begin: %w", err)
 	}
 	defer s.remove()
-	if err := p.Agent.prove(ctx, s); err != nil || ctx.Err() == nil {
+	prove := p.Agent.prove
+	if p.Agent.runsItself() {
+		prove = func(ctx context.Context, s *site) error { return s.proveClient(ctx, p.Agent.trial()) }
+	}
+	if err := prove(ctx, s); err != nil || ctx.Err() == nil {
 		return err
 	}
 	return context.Cause(ctx) // an interrupted proof proves nothing
 }
 
 // Partly returns what a test of the agent cannot show, or "".
-func (a Agent) Partly() string { return a.partly }
+func (a Agent) Partly() string {
+	if a.runsItself() {
+		return ""
+	}
+	return a.partly
+}
+
+func (a Agent) runsItself() bool { return a.trial != nil && a.program() != "" }
 
 // newSite makes the directories of a proof and starts its daemon.
 func newSite(ctx context.Context, p Plan) (*site, error) {

@@ -21,15 +21,6 @@ type trial struct {
 	env       func(url string) []string // selects the model
 }
 
-func (a Agent) provedBy(t trial) Agent {
-	if a.program() == "" {
-		return a
-	}
-	a.partly = ""
-	a.prove = func(ctx context.Context, p *site) error { return p.proveClient(ctx, t) }
-	return a
-}
-
 // proveClient runs an agent with the change, and with those settings of the user that the trial keeps. Other settings
 // may name other programs.
 func (p *site) proveClient(ctx context.Context, t trial) error {
