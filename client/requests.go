@@ -60,10 +60,10 @@ func newPing() message.Ping { return message.Ping{MessageType: "ping", Nonce: me
 
 func isPong(f *frame, p message.Ping) bool { return f.Type == "pong" && f.Nonce == p.Nonce }
 
-// ListCalls returns unanswered calls; for an agent, only those of this client. With ended, the latest answered calls
-// are included.
-func (c *Client) ListCalls(ctx context.Context, ended bool) ([]message.CallInfo, error) {
-	q := message.ListCalls{MessageType: "list_calls", All: ended}
+// ListCalls returns unanswered calls with an id ("": any); for an agent, only those of this client. With ended, the
+// latest answered calls are included.
+func (c *Client) ListCalls(ctx context.Context, id string, ended bool) ([]message.CallInfo, error) {
+	q := message.ListCalls{MessageType: "list_calls", CallID: id, All: ended}
 	answer, err := request[struct{ Calls []message.CallInfo }](ctx, c, &q, &q.RequestID)
 	return answer.Calls, err
 }

@@ -232,7 +232,7 @@ func playInterrupted(t *testing.T, a stock) {
 		r := a.base()
 		agent := r.dial(client.Options{})
 		running := func() int {
-			calls, err := agent.ListCalls(t.Context(), false)
+			calls, err := agent.ListCalls(t.Context(), "", false)
 			if err != nil {
 				t.Fatal(err)
 			}

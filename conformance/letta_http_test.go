@@ -158,7 +158,7 @@ func TestCallsOfTheOlderServerOfLettaAreAnsweredOnce(t *testing.T) {
 	eventually(t, "the call runs", exists("begun"))
 	server.cancel()
 	eventually(t, "the call of a cancelled run ends", func() bool {
-		calls, err := person.ListCalls(t.Context(), false)
+		calls, err := person.ListCalls(t.Context(), "", false)
 		return err == nil && len(calls) == 0
 	})
 

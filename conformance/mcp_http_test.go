@@ -89,7 +89,7 @@ func (c *mcpClient) hasCalls(want int) {
 	}
 	defer agent.Close()
 	eventually(c.T, "the calls have ended", func() bool {
-		list, err := agent.ListCalls(c.Context(), false)
+		list, err := agent.ListCalls(c.Context(), "", false)
 		return err == nil && len(list) == want
 	})
 }

@@ -447,14 +447,14 @@ func TestMCPLeavesNothingBehind(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer agent.Close()
-			if list, err := agent.ListCalls(t.Context(), false); err != nil || len(list) != 2 {
+			if list, err := agent.ListCalls(t.Context(), "", false); err != nil || len(list) != 2 {
 				t.Fatalf("before the end: %+v, %v", list, err)
 			}
 			if err := c.server.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
 			}
 			eventually(t, "the server ends", func() bool { return hasEnded(c.server.Process.Pid) })
-			if list, err := agent.ListCalls(t.Context(), false); err != nil || len(list) != 0 {
+			if list, err := agent.ListCalls(t.Context(), "", false); err != nil || len(list) != 0 {
 				t.Errorf("after the end: %+v, %v", list, err)
 			}
 			release()

@@ -190,7 +190,7 @@ func TestABackgroundCallOfAKilledDaemonHasEnded(t *testing.T) {
 	if e := <-told; e.CallID != id || e.ErrorType == nil || *e.ErrorType != message.UnknownAfterCrash {
 		t.Errorf("its end is %+v", e)
 	}
-	list, err := a.agent.ListCalls(t.Context(), true)
+	list, err := a.agent.ListCalls(t.Context(), "", true)
 	if err != nil {
 		t.Fatal(err)
 	}

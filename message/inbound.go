@@ -73,6 +73,7 @@ type ListApprovals struct {
 type ListCalls struct {
 	MessageType string `json:"message_type"`
 	RequestID   string `json:"request_id,omitempty" wire:"id"`
+	CallID      string `json:"tool_call_id,omitempty" wire:"id" jsonschema:"only calls with this id"`
 	All         bool   `json:"all,omitempty" jsonschema:"also the latest that are answered"`
 }
 

@@ -47,7 +47,7 @@ func (g *global) listCalls(ctx context.Context, all bool) error {
 		return err
 	}
 	defer c.Close()
-	list, err := c.ListCalls(ctx, all)
+	list, err := c.ListCalls(ctx, "", all)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (g *global) cancel(ctx context.Context, id, reason string) error {
 func gone(ctx context.Context, c *client.Client, id string) error {
 	tick := time.Tick(50 * time.Millisecond)
 	for {
-		list, err := c.ListCalls(ctx, false)
+		list, err := c.ListCalls(ctx, "", false)
 		if err != nil {
 			return err
 		}

@@ -301,7 +301,7 @@ func questions(ctx context.Context, c *client.Client) (ids []string) {
 
 func calls(ended bool) func(context.Context, *client.Client) []string {
 	return func(ctx context.Context, c *client.Client) (ids []string) {
-		list, _ := c.ListCalls(ctx, ended)
+		list, _ := c.ListCalls(ctx, "", ended)
 		for _, i := range list {
 			ids = append(ids, display.Short(i.CallID)+"\t"+describe.CallState(i)+" "+display.Short(i.Preview))
 		}

@@ -38,7 +38,7 @@ func callSameID(ts *testscript.TestScript, _ bool, args []string) {
 	c, err := client.Dial(context.Background(), client.Options{URL: "ws://" + ts.Getenv("TOOLD_LISTEN") + "/v1/ws", Token: strings.TrimSpace(secret)})
 	ts.Check(err)
 	defer c.Close()
-	list, err := c.ListCalls(context.Background(), false)
+	list, err := c.ListCalls(context.Background(), "", false)
 	ts.Check(err)
 	if len(list) != 1 {
 		ts.Fatalf("%d calls run", len(list))

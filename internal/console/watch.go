@@ -90,7 +90,7 @@ func (w *watcher) redial(ctx context.Context) *client.Client {
 
 // follow shows the events and the pending requests of a connection until that ends.
 func (w *watcher) follow(ctx context.Context, c *client.Client) error {
-	running, _ := c.ListCalls(ctx, false) // without the list, such calls are shown by id
+	running, _ := c.ListCalls(ctx, "", false) // without the list, such calls are shown by id
 	w.mu.Lock()
 	w.calls.list(running)
 	w.unconfirmed = map[string]bool{}

@@ -52,7 +52,7 @@ func TestABackgroundCallIsACallOfItsOwn(t *testing.T) {
 	if err != nil || rec.State != journal.Running || rec.IntendedAt.IsZero() || rec.Decision.Action != "allow" || rec.BackgroundOf != "call_1" {
 		t.Errorf("the journal has %+v, %v", rec, err)
 	}
-	list, err := b.List(t.Context(), "agent", false)
+	list, err := b.List(t.Context(), "agent", "", false)
 	if err != nil || len(list) != 1 || list[0].CallID != c.ID || list[0].State != message.CallRunning || list[0].PID != 42 {
 		t.Errorf("listed are %+v, %v", list, err)
 	}
@@ -67,7 +67,7 @@ func TestABackgroundCallIsACallOfItsOwn(t *testing.T) {
 	if *end.Return.ErrorType != message.Cancelled || *end.Return.Cause != message.ByCancel || !strings.Contains(end.Return.Result, "enough") {
 		t.Errorf("it ended with %+v", end.Return)
 	}
-	list, err = b.List(t.Context(), "agent", true)
+	list, err = b.List(t.Context(), "agent", "", true)
 	if err != nil || len(list) != 2 || list[1].CallID != c.ID || list[1].State != message.CallEnded || list[1].StdoutBytes != 10 {
 		t.Errorf("after the end listed are %+v, %v", list, err)
 	}

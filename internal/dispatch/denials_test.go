@@ -35,7 +35,7 @@ func TestDenialsAreToldJournalledAndCounted(t *testing.T) {
 	if again := b.call(t, "call_1", `{}`).Return; !cmp.Equal(again.Denials, got) {
 		t.Errorf("the record has %+v", again.Denials)
 	}
-	list, err := b.List(t.Context(), "", true)
+	list, err := b.List(t.Context(), "", "", true)
 	if err != nil || len(list) != 1 || list[0].Denials != 2 {
 		t.Errorf("the list tells %+v, %v", list, err)
 	}

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -42,5 +43,20 @@ func TestACallWithAnIDThatNobodyCanSendIsRefused(t *testing.T) {
 				t.Errorf("it ran: %v", ran)
 			}
 		})
+	}
+}
+
+func TestACallIsListedByItsIDHoweverManyHaveEndedSince(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, policy.Allow, &probe{})
+	for i := range endedShown + 5 {
+		b.call(t, fmt.Sprint("call_", i), `{}`)
+	}
+	list, err := b.List(t.Context(), "agent", "call_0", true)
+	if err != nil || len(list) != 1 || list[0].CallID != "call_0" {
+		t.Errorf("listed are %+v, %v", list, err)
+	}
+	if list, err = b.List(t.Context(), "another", "call_0", true); err != nil || len(list) > 0 {
+		t.Errorf("another client is shown %+v, %v", list, err)
 	}
 }

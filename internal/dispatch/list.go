@@ -14,13 +14,13 @@ import (
 
 const endedShown = 100 // answered calls in a list
 
-// List returns a client's unanswered calls ("": of all clients), oldest first. With ended, the latest answered calls
+// List returns unanswered calls, oldest first. Empty client or id means any. With ended, the latest answered calls
 // precede them.
-func (d *Dispatcher) List(ctx context.Context, client string, ended bool) ([]message.CallInfo, error) {
-	calls := d.Find(client, "")
+func (d *Dispatcher) List(ctx context.Context, client, id string, ended bool) ([]message.CallInfo, error) {
+	calls := d.Find(client, id)
 	list := []message.CallInfo{}
 	if ended {
-		records, err := d.opt.Journal.Ended(ctx, client, endedShown)
+		records, err := d.opt.Journal.Ended(ctx, client, id, endedShown)
 		if err != nil {
 			return nil, fmt.Errorf("cannot list the calls that have ended: %w", err)
 		}

@@ -334,7 +334,7 @@ func TestBackgroundCallsOfAKilledDaemonHaveEnded(t *testing.T) {
 	if len(heard) != 2 || heard[0] != c.ID || heard[1] != "background-1" {
 		t.Errorf("its client hears of %v", heard)
 	}
-	list, err := second.List(t.Context(), "agent", true)
+	list, err := second.List(t.Context(), "agent", "", true)
 	if err != nil || len(list) != 4 {
 		t.Fatalf("listed are %+v, %v", list, err)
 	}

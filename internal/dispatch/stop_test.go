@@ -227,7 +227,7 @@ func TestAQueuedCallThatIsCancelledNeverStarts(t *testing.T) {
 	first, gone := queue("first", 1)
 	w, wake := queue("queued", 2)
 	last, moved := queue("last", 3)
-	list, err := b.List(t.Context(), "agent", false)
+	list, err := b.List(t.Context(), "agent", "", false)
 	if err != nil || len(list) != 7 || list[5].State != message.CallQueued || list[5].Position != 2 {
 		t.Errorf("listed are %+v, %v", list, err)
 	}

@@ -34,7 +34,7 @@ func TestNoListingOfADamagedJournalIsGivenForAllOfIt(t *testing.T) {
 	told("Calls", len(list), err)
 	list, err = j.Latest(ctx, 0, 1000)
 	told("Latest", len(list), err)
-	list, err = j.Ended(ctx, "agent", 1000)
+	list, err = j.Ended(ctx, "agent", "", 1000)
 	told("Ended", len(list), err)
 	list, err = j.Ran(ctx, "agent", "", "", 1000)
 	told("Ran", len(list), err)

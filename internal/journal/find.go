@@ -97,13 +97,19 @@ func (j *Journal) Latest(ctx context.Context, before Key, limit int) ([]Record, 
 	return j.records(ctx, callScan{between: between{before: int64(before)}}, limit, nil)
 }
 
-// Ended returns up to limit calls that have a return, latest first. An empty client means any.
-func (j *Journal) Ended(ctx context.Context, client string, limit int) ([]Record, error) {
+// Ended returns up to limit calls that have a return, latest first. An empty client or callID means any.
+func (j *Journal) Ended(ctx context.Context, client, callID string, limit int) ([]Record, error) {
 	q := callScan{changing: flags(hasEnded, 0)}
 	if client != "" {
 		q.static = j.index.equals(cClient, client)
 	}
-	return j.records(ctx, q, limit, func(r *Record) bool { return client == "" || r.Client == client })
+	if callID != "" {
+		q.static = append(q.static, j.index.equals(cID, callID)...)
+	}
+	return j.records(ctx, q, limit, func(r *Record) bool {
+		ofClient := client == "" || r.Client == client
+		return ofClient && (callID == "" || r.ID == callID)
+	})
 }
 
 // Ran returns up to limit calls of a conversation that have a return and may have output, latest first.

@@ -42,7 +42,7 @@ func TestEndedAndOpenCallsAreListedApart(t *testing.T) {
 	must.Do(t, cycle(ctx, j, other))
 	ids := func(client string) (list []string) {
 		t.Helper()
-		ended := must.Get(j.Ended(ctx, client, 10))(t)
+		ended := must.Get(j.Ended(ctx, client, "", 10))(t)
 		for _, r := range ended {
 			list = append(list, r.ID+" "+r.BackgroundOf)
 		}

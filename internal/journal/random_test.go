@@ -211,8 +211,11 @@ func compareQueries(t *testing.T, r *rand.Rand, j *Journal) {
 		return list[:min(most, len(list))]
 	}
 	client, agent, conv := some(r, "client"), some(r, "agent"), some(r, "conv")
-	is, err := j.Ended(t.Context(), client, 7)
-	same("ended", bare(func(c *Record) bool { return !c.ReturnedAt.IsZero() && (client == "" || c.Client == client) }, true, 7), is, err)
+	callID := []string{"", fmt.Sprint("id-", r.IntN(320))}[r.IntN(2)]
+	is, err := j.Ended(t.Context(), client, callID, 7)
+	same("ended", bare(func(c *Record) bool {
+		return !c.ReturnedAt.IsZero() && (client == "" || c.Client == client) && (callID == "" || c.ID == callID)
+	}, true, 7), is, err)
 	is, err = j.Ran(t.Context(), client, agent, conv, 7)
 	same("ran", bare(func(c *Record) bool {
 		return !c.ReturnedAt.IsZero() && c.SpoolDir != "" && c.Client == client && c.AgentID == agent && c.ConversationID == conv

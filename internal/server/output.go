@@ -134,7 +134,7 @@ func (ss *session) listCalls(m *message.ListCalls) {
 	if !ss.may("list calls", "", Agent, Observer, Approver, Admin) {
 		return
 	}
-	list, err := ss.srv.opt.Dispatch.List(context.Background(), ss.client(), m.All)
+	list, err := ss.srv.opt.Dispatch.List(context.Background(), ss.client(), m.CallID, m.All)
 	if err != nil {
 		ss.refuse(message.InternalError, "", fmt.Sprint(err))
 		return

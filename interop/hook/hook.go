@@ -180,7 +180,7 @@ func (c Call) Own(ctx context.Context, daemon *client.Client, ret message.ToolRe
 	if c.ID == "" || c.Session == "" {
 		return nil
 	}
-	calls, err := daemon.ListCalls(ctx, true)
+	calls, err := daemon.ListCalls(ctx, c.ID, true)
 	if err != nil {
 		return fmt.Errorf("toold cannot say of which session the decided call %s is, so it is denied: %w", c.ID, err)
 	}
