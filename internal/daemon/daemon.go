@@ -117,7 +117,7 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 	d.groups, d.ungrouped = cgroup.Open()
 	d.shared = shared{executor.NewPool(int(d.Config.WarmShells), d.reportFailure), egress.NewSlots(connectionSlots())}
 	d.rulebook = rulebookIn(d.Config.StateDir)
-	d.policies = &policies{load: d.reloadAll, home: d.Config, log: d.Log, filesChanged: make(chan struct{}, 1)}
+	d.policies = &policies{load: d.reloadAll, home: d.Config, log: d.Log, files: newPolicyWatch(d.Follow, d.Log)}
 	d.policies.came.Store(d.Config.Policy != "")
 	d.workspaces = workspaceSet{workspaces.NewSet(workspaces.SetOptions[*workspace]{
 		Registry: workspaces.In(d.Config.StateDir), Home: d.Config.Workspace, Only: d.Elsewhere == nil,
@@ -242,6 +242,9 @@ func (d *Daemon) Close() {
 		d.mcp.Close(context.Background()) // no client is connected
 	}
 	d.workspaces.Set.Close()
+	if d.policies != nil {
+		d.policies.files.close()
+	}
 	d.shells.Close()
 	d.groups.Close()
 	for _, l := range d.listeners {

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,13 +58,13 @@ func resolveOrKeep(path string) string {
 
 // policies reloads changed policies, and keeps the last valid one.
 type policies struct {
-	load         func() (warnings []string, err error) // reads and applies the files
-	home         config.Config                         // of the workspace in which the daemon was started
-	came         atomic.Bool                           // the user has had a policy file
-	filesChanged chan struct{}                         // capacity 1: the list of files has changed
-	log          *zap.Logger
-	mu           sync.Mutex // serialises reloads, so that the newest file counts; guards last
-	last         server.Reloaded
+	load  func() (warnings []string, err error) // reads and applies the files
+	home  config.Config                         // of the workspace in which the daemon was started
+	came  atomic.Bool                           // the user has had a policy file
+	files *policyWatch
+	log   *zap.Logger
+	mu    sync.Mutex // serialises reloads, so that the newest file counts; guards last
+	last  server.Reloaded
 }
 
 // latest returns a configuration that names the policy file created since it was read. If that file is then removed,
@@ -105,13 +104,6 @@ func (p *policies) reload() (server.Reloaded, error) {
 	return p.last, nil
 }
 
-func (p *policies) notifyFilesChanged() {
-	select {
-	case p.filesChanged <- struct{}{}:
-	default: // watch is already notified
-	}
-}
-
 // settleTime is how long a file must be unchanged, since editors write in several steps.
 const settleTime = 100 * time.Millisecond
 
@@ -133,31 +125,6 @@ func policyFilesOf(cfg config.Config) []string {
 
 // watch reloads when a file changes or hangup receives a signal, until ctx ends.
 func (p *policies) watch(ctx context.Context, hangup <-chan os.Signal, listFiles func() []string) {
-	changes, err := fsnotify.NewWatcher()
-	if err != nil {
-		p.log.Warn("cannot watch the policy files; after a change: toold reload", zap.Error(err))
-		changes = &fsnotify.Watcher{} // nil channels: no events
-	} else {
-		defer changes.Close()
-	}
-	files := listFiles()
-	p.watchDirs(changes, files)
-	p.loop(ctx, changes, listFiles, files, hangup)
-}
-
-// watchDirs watches the directories of files, since editors replace files.
-func (p *policies) watchDirs(changes *fsnotify.Watcher, files []string) {
-	for _, file := range files {
-		if _, err := os.Stat(filepath.Dir(file)); err != nil || changes.Events == nil {
-			continue
-		}
-		if err := changes.Add(filepath.Dir(file)); err != nil {
-			p.log.Warn("cannot watch the policy's directory; after a change: toold reload", zap.String("policy", file), zap.Error(err))
-		}
-	}
-}
-
-func (p *policies) loop(ctx context.Context, changes *fsnotify.Watcher, listFiles func() []string, files []string, hangup <-chan os.Signal) {
 	var quiet <-chan time.Time
 	for {
 		select {
@@ -165,19 +132,70 @@ func (p *policies) loop(ctx context.Context, changes *fsnotify.Watcher, listFile
 			return
 		case <-hangup:
 			quiet = time.After(0)
-		case <-p.filesChanged:
-			quiet = time.After(settleTime)
-		case e := <-changes.Events:
-			if slices.Contains(files, e.Name) && e.Op != fsnotify.Chmod {
+		case e := <-p.files.changes.Events:
+			if p.files.has(e.Name) && e.Op != fsnotify.Chmod {
 				quiet = time.After(settleTime)
 			}
-		case err := <-changes.Errors:
+		case err := <-p.files.changes.Errors:
 			p.log.Warn("watching the policy files failed; what was missed is read now", zap.Error(err))
 			quiet = time.After(settleTime)
 		case <-quiet:
-			files = listFiles()
-			p.watchDirs(changes, files) // a directory may be new
+			p.files.add(listFiles()) // a directory may be new
 			p.reload()
 		}
+	}
+}
+
+// policyWatch notifies of changes of policy files. Files are added before they are read, so that no change is missed.
+type policyWatch struct {
+	changes *fsnotify.Watcher
+	log     *zap.Logger
+
+	mu    sync.Mutex
+	files map[string]bool
+}
+
+// newPolicyWatch returns a watch that, unless it is on, has no events.
+func newPolicyWatch(on bool, log *zap.Logger) *policyWatch {
+	w := &policyWatch{changes: &fsnotify.Watcher{}, log: log, files: map[string]bool{}}
+	if !on {
+		return w
+	}
+	changes, err := fsnotify.NewWatcher()
+	if err != nil {
+		log.Warn("cannot watch the policy files; after a change: toold reload", zap.Error(err))
+		return w
+	}
+	w.changes = changes
+	return w
+}
+
+// add watches the directories of files, since editors replace files.
+func (w *policyWatch) add(files []string) {
+	if w.changes.Events == nil {
+		return
+	}
+	for _, file := range files {
+		w.mu.Lock()
+		w.files[file] = true
+		w.mu.Unlock()
+		if _, err := os.Stat(filepath.Dir(file)); err != nil {
+			continue
+		}
+		if err := w.changes.Add(filepath.Dir(file)); err != nil {
+			w.log.Warn("cannot watch the policy's directory; after a change: toold reload", zap.String("policy", file), zap.Error(err))
+		}
+	}
+}
+
+func (w *policyWatch) has(file string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.files[file]
+}
+
+func (w *policyWatch) close() {
+	if w.changes.Events != nil {
+		w.changes.Close()
 	}
 }

@@ -63,7 +63,6 @@ func (d *Daemon) openWorkspace(ctx context.Context, root string) (*workspace, er
 		w.close()
 		return nil, err
 	}
-	d.policies.notifyFilesChanged()
 	return w, nil
 }
 
@@ -72,6 +71,7 @@ func (w *workspace) open(ctx context.Context, d *Daemon) error {
 	cfg, confined := d.policies.latest(w.cfg), make(chan error, 1)
 	// Ends when the sandbox has been tried, which takes about as long as compiling the policy.
 	go func() { confined <- w.confine(ctx, d.groups) }()
+	d.policies.files.add(policyFilesOf(cfg))
 	p, err := LoadPolicy(cfg)
 	if err = cmp.Or(err, <-confined); err != nil {
 		return err
