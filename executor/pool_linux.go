@@ -40,7 +40,7 @@ type Pool struct {
 	proven bool           // a warm shell has worked; used only by the keeper
 
 	reports reportPool
-	slots   launch.Slots
+	slots   *launch.Slots
 
 	mu     sync.Mutex
 	warm   []*shell          // oldest first
@@ -56,7 +56,7 @@ type Pool struct {
 // failed, if not nil, receives why a shell could not wait, or could not be used although nothing had changed.
 func NewPool(size int, failed func(error)) *Pool {
 	ctx, stop := context.WithCancel(context.Background())
-	p := &Pool{size: size, failed: failed, wake: make(chan struct{}, 1), stop: stop}
+	p := &Pool{size: size, failed: failed, wake: make(chan struct{}, 1), stop: stop, slots: &launch.Slots{}}
 	if size > 0 {
 		// Ends with Close.
 		p.work.Go(func() { p.keep(ctx, p.provide, tryAgain) })
@@ -115,9 +115,14 @@ func (p *Pool) Flush() {
 
 // Close ends every warm shell and waits for that. Run continues to work.
 func (p *Pool) Close() {
-	if p == nil {
-		return
+	if p != nil {
+		p.settle()
+		p.slots.Close()
 	}
+}
+
+// settle is Close, but keeps idle helpers in the slots.
+func (p *Pool) settle() {
 	p.stop()
 	p.mu.Lock()
 	warm, empty := cut(&p.warm, 0), cut(&p.empty, 0)
@@ -126,7 +131,6 @@ func (p *Pool) Close() {
 	p.discard(warm...)
 	p.dismiss(empty)
 	p.work.Wait()
-	p.slots.Close()
 	p.reports.close()
 }
 
@@ -272,7 +276,7 @@ func (p *Pool) keep(ctx context.Context, provide func(context.Context) error, fi
 // provide starts missing shells once a shell has worked.
 func (p *Pool) provide(ctx context.Context) error {
 	if c, _ := p.wanted(); c != nil && !p.proven {
-		if _, err := ProbePool(ctx, *c); err != nil {
+		if _, err := probe(ctx, *c, p.slots); err != nil {
 			return err
 		}
 		p.proven = true
@@ -316,7 +320,7 @@ func (p *Pool) refill(ctx context.Context) error {
 			return nil
 		}
 		p.count(&p.counts.Ahead)
-		s, err := startShell(ctx, *c, true, &p.slots)
+		s, err := startShell(ctx, *c, true, p.slots)
 		if err != nil {
 			return err
 		}

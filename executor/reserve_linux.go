@@ -52,7 +52,7 @@ func (h *Reservation) use(s *shell) {
 }
 
 func (h *Reservation) begin(c Command) {
-	slots := &h.pool.slots
+	slots := h.pool.slots
 	if h.fresh {
 		slots = nil
 	}

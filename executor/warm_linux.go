@@ -87,17 +87,25 @@ echo "é'\"\$" ; (exit 3`
 // ProbePool checks that a warm shell runs a script exactly like a new one, and returns whether one helper can run
 // several commands.
 func ProbePool(ctx context.Context, c Command) (reuses bool, err error) {
+	slots := &launch.Slots{}
+	defer slots.Close()
+	return probe(ctx, c, slots)
+}
+
+// probe is ProbePool. It leaves its helper in slots.
+func probe(ctx context.Context, c Command, slots *launch.Slots) (reuses bool, err error) {
 	c = c.shape()
-	p := NewPool(0, nil) // so that one helper runs both
-	defer p.Close()
+	p := NewPool(0, nil)
+	p.slots = slots // one helper runs both
+	defer p.settle()
 	var fresh, late shown
 	want, err := p.Run(ctx, fresh.of(c))
 	if err != nil {
 		return reuses, err
 	}
 	p.work.Wait() // until the helper is idle
-	reuses = p.slots.Idle() > 0
-	s, err := startShell(ctx, c, true, &p.slots)
+	reuses = slots.Idle() > 0
+	s, err := startShell(ctx, c, true, slots)
 	if err != nil {
 		return reuses, err
 	}
