@@ -35,7 +35,7 @@ func (p pathParams) file() (f file, e *rpcError) {
 	return f, e
 }
 
-func (c *Connection) fileOp(f file, op string, more map[string]any) (s files.Sight, e *rpcError) {
+func (c *Connection) fileOp(f file, op string, more map[string]any) (s files.LookResult, e *rpcError) {
 	arguments := map[string]any{"op": op, "file_path": f.path}
 	maps.Copy(arguments, more)
 	sub := c.submission(f.limit, message.NewID("codex-file"), "look", arguments)
@@ -64,7 +64,7 @@ func (c *Connection) fileOp(f file, op string, more map[string]any) (s files.Sig
 	}
 }
 
-func lookIn(series *dispatch.Look, sub dispatch.Submission) (s files.Sight, err error) {
+func lookIn(series *dispatch.Look, sub dispatch.Submission) (s files.LookResult, err error) {
 	result, err := series.At(sub)
 	if err != nil {
 		return s, err

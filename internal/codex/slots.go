@@ -68,7 +68,7 @@ func (c *Connection) releaseContent() {
 }
 
 // readWithApproval reads a file by a call of look, which awaits approval. It releases the content slot meanwhile.
-func (c *Connection) readWithApproval(f file, arguments map[string]any) (s files.Sight, e *rpcError) {
+func (c *Connection) readWithApproval(f file, arguments map[string]any) (s files.LookResult, e *rpcError) {
 	c.releaseContent()        // approval may take long
 	defer c.takeContentSlot() // fails only after the end of the connection
 	ret, e := c.runCall(f, "look", arguments)

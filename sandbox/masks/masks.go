@@ -42,7 +42,7 @@ type Tracker struct {
 func New(o protect.Options, p *policy.Policy) (*Tracker, *protect.Watcher, error) {
 	t := newTracker(o.Roots, p)
 	t.restore(o)
-	o.Sight = t
+	o.Observer = t
 	var err error
 	t.watcher, err = protect.New(o)
 	return t, t.watcher, err

@@ -118,45 +118,45 @@ func TestADirectoryThatIsReplacedWhileEventsAreLostIsWatched(t *testing.T) {
 	}
 }
 
-// sightOf is a Sight of one path.
-type sightOf struct {
+// observerOf is an Observer of one path.
+type observerOf struct {
 	path    string
 	changed int
 }
 
-func (s *sightOf) Listed(string, []fs.DirEntry, bool) bool { return false }
-func (s *sightOf) Wants(path string, _ bool) bool          { return path == s.path }
-func (s *sightOf) Changed(string)                          { s.changed++ }
-func (s *sightOf) Moved(string, string) (more bool)        { return false }
+func (s *observerOf) Listed(string, []fs.DirEntry, bool) bool { return false }
+func (s *observerOf) Wants(path string, _ bool) bool          { return path == s.path }
+func (s *observerOf) Changed(string)                          { s.changed++ }
+func (s *observerOf) Moved(string, string) (more bool)        { return false }
 
-// sightOfAll is a Sight to which everything matters. It counts how often each directory is listed.
-type sightOfAll struct {
+// observerOfAll is an Observer to which everything matters. It counts how often each directory is listed.
+type observerOfAll struct {
 	mu     sync.Mutex
 	listed map[string]int
 }
 
-func (s *sightOfAll) Listed(dir string, _ []fs.DirEntry, _ bool) bool {
+func (s *observerOfAll) Listed(dir string, _ []fs.DirEntry, _ bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listed[filepath.Base(dir)]++
 	s.listed[dir]++
 	return true
 }
-func (s *sightOfAll) Wants(string, bool) bool          { return true }
-func (s *sightOfAll) Changed(string)                   {}
-func (s *sightOfAll) Moved(string, string) (more bool) { return true }
+func (s *observerOfAll) Wants(string, bool) bool          { return true }
+func (s *observerOfAll) Changed(string)                   {}
+func (s *observerOfAll) Moved(string, string) (more bool) { return true }
 
 // Other calls wait for one listing of a tree that a call renames without end.
 func TestATreeThatIsRenamedWithoutEndIsListedOnce(t *testing.T) {
 	t.Parallel()
 	_, ws := project(t)
 	put(t, ws+"/a/sub/file")
-	sight := &sightOfAll{listed: map[string]int{}}
-	g := must.Get(New(Options{Roots: []string{ws}, Names: []string{".git/hooks"}, Quarantine: t.TempDir(), Sight: sight}))(t)
+	observer := &observerOfAll{listed: map[string]int{}}
+	g := must.Get(New(Options{Roots: []string{ws}, Names: []string{".git/hooks"}, Quarantine: t.TempDir(), Observer: observer}))(t)
 	t.Cleanup(g.Close)
 	defer started(t, g).End()
 	g.mu.Lock() // others wait
-	before := sight.listed["sub"]
+	before := observer.listed["sub"]
 	for range 100 {
 		rename(t, ws+"/a", ws+"/b")
 		g.pump(1) // keeps the lock
@@ -167,10 +167,10 @@ func TestATreeThatIsRenamedWithoutEndIsListedOnce(t *testing.T) {
 	rename(t, ws+"/c/sub", ws+"/c/last")
 	g.mu.Unlock()
 	must.Do(t, g.Sync(t.Context()))
-	sight.mu.Lock()
-	defer sight.mu.Unlock()
-	if n := sight.listed["sub"] + sight.listed["last"] - before; n > 10 || sight.listed[ws+"/c/last"] == 0 {
-		t.Errorf("the directory in it was listed %d times, at its last path %d times", n, sight.listed[ws+"/c/last"])
+	observer.mu.Lock()
+	defer observer.mu.Unlock()
+	if n := observer.listed["sub"] + observer.listed["last"] - before; n > 10 || observer.listed[ws+"/c/last"] == 0 {
+		t.Errorf("the directory in it was listed %d times, at its last path %d times", n, observer.listed[ws+"/c/last"])
 	}
 }
 
@@ -178,26 +178,26 @@ func TestATreeThatIsRenamedWithoutEndIsListedOnce(t *testing.T) {
 func TestAFileThatWasSavedIsSeenBehindAFloodOfChanges(t *testing.T) {
 	t.Parallel()
 	_, ws := project(t)
-	sight := &sightOf{path: ws + "/sub/.env"}
-	put(t, sight.path)
+	observer := &observerOf{path: ws + "/sub/.env"}
+	put(t, observer.path)
 	put(t, ws+"/sub/swap")
 	put(t, ws+"/flood/0")
-	g := must.Get(New(Options{Roots: []string{ws}, Names: []string{".git/hooks"}, Quarantine: t.TempDir(), Sight: sight}))(t)
+	g := must.Get(New(Options{Roots: []string{ws}, Names: []string{".git/hooks"}, Quarantine: t.TempDir(), Observer: observer}))(t)
 	t.Cleanup(g.Close)
 	defer started(t, g).End()
 	g.mu.Lock() // the events wait
-	seen := sight.changed
+	seen := observer.changed
 	for i := range min(queued(t)/2, 3*mostPending) {
 		rename(t, fmt.Sprintf("%s/flood/%d", ws, i), fmt.Sprintf("%s/flood/%d", ws, i+1))
 	}
-	rename(t, ws+"/sub/swap", sight.path)
+	rename(t, ws+"/sub/swap", observer.path)
 	g.mu.Unlock()
 	if err := g.Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if sight.changed == seen {
+	if observer.changed == seen {
 		t.Error("the saved file was not seen")
 	}
 }

@@ -20,7 +20,7 @@ type Call struct {
 	own      []string // protected names that the call may have created in its own projects
 	room     int      // how many of them it may create
 	fresh    int      // how many it has created, at most
-	crowded  bool     // it has created too many
+	exceeded bool     // it has created too many
 	reach
 }
 
@@ -193,7 +193,7 @@ func (w *Watcher) catchUp(c *Call) (searched bool) {
 	drained := w.pump(most)
 	w.openClosed(c)
 	if !w.tree.full {
-		w.tree.unseen = slices.Collect(maps.Keys(w.tree.dark))
+		w.tree.unseen = slices.Collect(maps.Keys(w.tree.unwatched))
 	}
 	if !alone {
 		return drained && !w.search(piece)

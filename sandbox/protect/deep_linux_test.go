@@ -100,8 +100,8 @@ func TestACallThatMakesAChainOfDirectoriesEnds(t *testing.T) {
 			if again := started(t, g).End(); len(again) > 0 {
 				t.Errorf("the next call finds %+v", again)
 			}
-			if blind, _ := g.Blind(); blind != "" {
-				t.Errorf("Blind says %q", blind)
+			if why, _ := g.Unwatched(); why != "" {
+				t.Errorf("Unwatched says %q", why)
 			}
 		})
 	}
@@ -129,8 +129,8 @@ func TestAChainOfDirectoriesThatWasThereStays(t *testing.T) {
 	}
 	t.Cleanup(g.Close)
 	c, violated := digger(t, g)
-	if blind, unseen := g.Blind(); !strings.Contains(blind, "1 directories of the workspace are below 256 others") || unseen {
-		t.Errorf("Blind says %q, %t", blind, unseen)
+	if why, unseen := g.Unwatched(); !strings.Contains(why, "1 directories of the workspace are below 256 others") || unseen {
+		t.Errorf("Unwatched says %q, %t", why, unseen)
 	}
 	g.mu.Lock()
 	g.handle(event{mask: unix.IN_Q_OVERFLOW}) // all is read again

@@ -158,7 +158,7 @@ func (w *Watcher) renamed(f *directory, e event) bool {
 	}
 	dir := f.path()
 	from, to := dir+"/"+e.name, dir+"/"+e.to
-	if w.sees(d, from, to) || !w.keeps(d, f, e.to, to) {
+	if w.mayMatter(d, from, to) || !w.keeps(d, f, e.to, to) {
 		return false
 	}
 	if !w.tree.exact(f) {
@@ -249,7 +249,7 @@ func (w *Watcher) returned(f *directory) {
 	if f.wd < 0 {
 		w.tree.retry(f)
 	}
-	if f.sighted {
+	if f.matters {
 		w.listLater(f)
 	}
 }

@@ -122,7 +122,7 @@ func (w *Watcher) find(n *finding) {
 		maps.Copy(old.by, n.by)
 		return
 	}
-	if len(w.findings) < mostFindings || n.Why == crowded { // these are not found again
+	if len(w.findings) < mostFindings || n.Why == tooMany { // these are not found again
 		w.findings[n.entry] = n
 		return
 	}

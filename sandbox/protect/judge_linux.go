@@ -15,7 +15,7 @@ const (
 // written now.
 func (w *Watcher) judge(f *directory, name string, mode fs.FileMode) {
 	switch {
-	case len(w.options.Names) == 0: // only the Sight receives entries
+	case len(w.options.Names) == 0: // only the Observer receives entries
 	case len(w.links) > 0 && w.astray(f, name, mode):
 		w.accuse(f, name, obeyed, true)
 	case f.kind == plain && w.judgeProject(f, name, mode):
@@ -106,8 +106,8 @@ func (w *Watcher) judgeName(f *directory, name string) {
 		w.hold(f)
 	}
 	switch {
-	case fresh && w.crowds(f, 1):
-		w.accuse(f, name, crowded, true)
+	case fresh && w.exceeds(f, 1):
+		w.accuse(f, name, tooMany, true)
 	case f.name == ".hg" && name == "hgrc":
 		w.prove(f, name)
 	default:
@@ -166,9 +166,9 @@ func bareName(name string) bool {
 	return false
 }
 
-func (w *Watcher) crowdGit(f *directory) {
-	if f.isGit() && f.parent != nil && w.crowds(f, gitPaths) {
-		w.accuse(f.parent, f.name, crowded, true)
+func (w *Watcher) countGit(f *directory) {
+	if f.isGit() && f.parent != nil && w.exceeds(f, gitPaths) {
+		w.accuse(f.parent, f.name, tooMany, true)
 	}
 }
 
@@ -177,7 +177,7 @@ func (w *Watcher) crowdGit(f *directory) {
 func (w *Watcher) becomeBare(f *directory) {
 	f.bare = true
 	w.hold(f)
-	w.crowdGit(f)
+	w.countGit(f)
 	w.watchMore(f)
 	for name, sub := range f.children {
 		if f.kindBelow(name) != plain {

@@ -9,16 +9,16 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// unswept describes calls that ended before every directory was searched. What they left is found by this Watcher or
+// lateCalls describes calls that ended before every directory was searched. What they left is found by this Watcher or
 // by the next one of these roots, which loads it from JSON. nil means none.
-type unswept struct {
+type lateCalls struct {
 	Until time.Time // when the last of them ended: they did not create later files
 	Reach reach     // joined since the first of them began
 
-	Crowded bool // one has created too many protected names
+	Exceeded bool // one has created too many protected names
 }
 
-func (u *unswept) blames(path string) bool {
+func (u *lateCalls) blames(path string) bool {
 	if u == nil || u.Reach.may(path) || !u.Reach.could(path, false) {
 		return false
 	}
@@ -26,7 +26,7 @@ func (u *unswept) blames(path string) bool {
 	return ok && !changed.After(u.Until)
 }
 
-func (u *unswept) made(path string) bool {
+func (u *lateCalls) made(path string) bool {
 	if u == nil {
 		return false
 	}
@@ -45,9 +45,9 @@ func timesOf(path string) (changed, born time.Time, ok bool) {
 }
 
 func (w *Watcher) leave(c *Call) {
-	u := &unswept{Until: time.Now(), Reach: c.reach, Crowded: c.crowded}
+	u := &lateCalls{Until: time.Now(), Reach: c.reach, Exceeded: c.exceeded}
 	if old := w.late; old != nil {
-		u.Reach, u.Crowded = old.Reach.join(c.reach), u.Crowded || old.Crowded
+		u.Reach, u.Exceeded = old.Reach.join(c.reach), u.Exceeded || old.Exceeded
 	}
 	w.late = u
 	w.options.Note("unseen").Store(u)
@@ -102,7 +102,7 @@ func (w *Watcher) search(most int) (more bool) {
 	if t.pending() {
 		return true
 	}
-	t.unseen, t.full, t.short = nil, false, t.short && len(t.dark) > 0
+	t.unseen, t.full, t.short = nil, false, t.short && len(t.unwatched) > 0
 	return false
 }
 
@@ -121,8 +121,8 @@ func (w *Watcher) swept() {
 	}
 }
 
-func (o Options) remembered() *unswept {
-	var u unswept
+func (o Options) remembered() *lateCalls {
+	var u lateCalls
 	if !o.Note("unseen").Load(&u) || u.Until.IsZero() {
 		return nil
 	}

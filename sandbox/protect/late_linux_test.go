@@ -114,16 +114,16 @@ func TestWhatACallLeavesUnseenIsFoundWhenNoneRuns(t *testing.T) {
 	if got := attack(t, g, ws); len(got) > 0 {
 		t.Fatalf("all directories were looked through before the return: %v", got)
 	}
-	if blind, unseen := g.Blind(); !unseen || !strings.Contains(blind, "more than can be searched") {
-		t.Errorf("Blind says %q", blind)
+	if why, unseen := g.Unwatched(); !unseen || !strings.Contains(why, "more than can be searched") {
+		t.Errorf("Unwatched says %q", why)
 	}
 	later(t, ws)
 	g.sweep()
 	if diff := cmp.Diff(kept, below(t, ws)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if blind, unseen := g.Blind(); unseen || !strings.Contains(blind, "searched at the end") {
-		t.Errorf("Blind still says %q", blind)
+	if why, unseen := g.Unwatched(); unseen || !strings.Contains(why, "searched at the end") {
+		t.Errorf("Unwatched still says %q", why)
 	}
 	if got := paths(started(t, g).End(), ws); got != "a/b/c/.git/hooks/post-checkout old/.envrc" && got != "old/.envrc a/b/c/.git/hooks/post-checkout" {
 		t.Errorf("the next call reports %q", got)

@@ -29,17 +29,17 @@ type Options struct {
 	// Watches is the maximum number of watched directories; 0 = half of the kernel's limit, at most 65 536. The
 	// others are searched at the end of each call.
 	Watches int
-	// Sight receives what the scan finds; may be nil.
-	Sight Sight
+	// Observer receives what the scan finds; may be nil.
+	Observer Observer
 }
 
 // Deepest is how many directories may be nested below a root, since each costs as much as all above it. A call that
 // creates more is ended; what is deeper is not examined.
 const Deepest = 256
 
-// A Sight receives the contents of the roots. Its methods are called sequentially, with the Watcher locked: they must
+// An Observer receives the contents of the roots. Its methods are called sequentially, with the Watcher locked: they must
 // not call it.
-type Sight interface {
+type Observer interface {
 	// Listed passes all entries of a directory. If matters is true, Listed is called again after the directory has
 	// moved. moved means that it, or a directory above it, just has.
 	Listed(dir string, entries []fs.DirEntry, moved bool) (matters bool)

@@ -11,7 +11,7 @@ type Watcher struct{ options Options }
 func New(o Options) (*Watcher, error) { return &Watcher{o}, nil }
 
 // Beside returns nil.
-func (w *Watcher) Beside(string, Sight) (*Watcher, error) { return nil, nil }
+func (w *Watcher) Beside(string, Observer) (*Watcher, error) { return nil, nil }
 
 // Sync does nothing.
 func (w *Watcher) Sync(context.Context) error { return nil }
@@ -36,8 +36,8 @@ func (w *Watcher) Name(path string) string {
 	return w.options.name(path)
 }
 
-// Blind returns "".
-func (w *Watcher) Blind() (why string, unseen bool) { return "", false }
+// Unwatched returns "".
+func (w *Watcher) Unwatched() (why string, unseen bool) { return "", false }
 
 // Survey returns zeros.
 func Survey(Options) (directories int, why string, unseen bool) { return 0, "", false }

@@ -62,7 +62,7 @@ func (w *Watcher) read(f *directory) []*directory {
 			return w.attach(was, f.parent, f.name)
 		}
 		w.know(f, in)
-		w.crowdGit(f)
+		w.countGit(f)
 	}
 	w.addWatch(f, dir)
 	entries, err := dir.ReadDir(-1) // a partial list suffices
@@ -173,7 +173,7 @@ func (w *Watcher) addWatch(f *directory, dir *os.File) {
 	if f.wd >= 0 {
 		return
 	}
-	t.dark[f] = struct{}{}
+	t.unwatched[f] = struct{}{}
 	if len(t.watch) >= t.most {
 		t.short = true
 		return
@@ -192,11 +192,11 @@ func (w *Watcher) addWatch(f *directory, dir *os.File) {
 			return // it is mounted twice, with one watch descriptor for both
 		}
 		was.wd = -1
-		t.dark[was], t.again[was], t.byID[f.id] = struct{}{}, struct{}{}, f
+		t.unwatched[was], t.again[was], t.byID[f.id] = struct{}{}, struct{}{}, f
 	}
 	f.wd = int32(wd)
 	t.watch[f.wd] = f
-	delete(t.dark, f)
+	delete(t.unwatched, f)
 }
 
 func (w *Watcher) watchMore(f *directory) {
@@ -297,7 +297,7 @@ func (w *Watcher) drop(f *directory) {
 			w.existing = nil
 		}
 		w.forgetID(f)
-		for _, set := range []map[*directory]struct{}{w.tree.dark, w.tree.closed, w.tree.again, w.tree.lost, w.tree.deep} {
+		for _, set := range []map[*directory]struct{}{w.tree.unwatched, w.tree.closed, w.tree.again, w.tree.lost, w.tree.deep} {
 			delete(set, f)
 		}
 		f.kind = forgotten

@@ -78,9 +78,9 @@ type directory struct {
 	gitFile  bool
 	unread   bool   // it could not be read when it was found, so its contents may be old
 	lost     bool   // moved or removed from its name
-	sighted  bool   // something in or below it matters to the Sight
-	pass     uint64 // pass in which the Sight receives it again after a move; 0 = none
-	listed   uint64 // latest pass in which the Sight received it, or that began before it was found
+	matters  bool   // something in or below it matters to the Observer
+	pass     uint64 // pass in which the Observer receives it again after a move; 0 = none
+	listed   uint64 // latest pass in which the Observer received it, or that began before it was found
 
 	wd   int32 // -1 = not watched
 	id   nofollow.ID
@@ -128,26 +128,26 @@ func (f *directory) base(n names) *directory {
 }
 
 type tree struct {
-	roots   []*directory
-	byID    map[nofollow.ID]*directory
-	watch   map[int32]*directory
-	most    int                     // maximum number of watches
-	short   bool                    // there are not enough watches
-	holders map[*directory]struct{} // may contain something protected
-	dark    map[*directory]struct{} // not watched
-	closed  map[*directory]struct{} // not readable
-	again   map[*directory]struct{} // could not be opened; to be read again
-	lost    map[*directory]struct{} // see directory.lost
-	deep    map[*directory]struct{} // nested deeper than Deepest: neither watched nor read
-	todo    []*directory            // new directories to read, outermost first
-	left    int                     // how many of them to read before mu is released
-	moved   []movedOne              // see listMoved; sorted by pass
-	pass    uint64                  // pass of what moves now
-	unseen  []*directory            // to be read before what calls have left is known
-	full    bool                    // and all directories below them
-	drains  uint64                  // how often the queue was empty, or overflowed
-	gap     uint64                  // smallest directory.read since the queue overflowed
-	former  map[string]former       // first directories that were moved or removed from a path while calls run
+	roots     []*directory
+	byID      map[nofollow.ID]*directory
+	watch     map[int32]*directory
+	most      int                     // maximum number of watches
+	short     bool                    // there are not enough watches
+	holders   map[*directory]struct{} // may contain something protected
+	unwatched map[*directory]struct{}
+	closed    map[*directory]struct{} // not readable
+	again     map[*directory]struct{} // could not be opened; to be read again
+	lost      map[*directory]struct{} // see directory.lost
+	deep      map[*directory]struct{} // nested deeper than Deepest: neither watched nor read
+	todo      []*directory            // new directories to read, outermost first
+	left      int                     // how many of them to read before mu is released
+	moved     []movedOne              // see listMoved; sorted by pass
+	pass      uint64                  // pass of what moves now
+	unseen    []*directory            // to be read before what calls have left is known
+	full      bool                    // and all directories below them
+	drains    uint64                  // how often the queue was empty, or overflowed
+	gap       uint64                  // smallest directory.read since the queue overflowed
+	former    map[string]former       // first directories that were moved or removed from a path while calls run
 }
 
 type former struct {
@@ -161,7 +161,7 @@ const mostFormer = 1 << 16
 func newTree(most int) tree {
 	return tree{
 		drains: 1, gap: 1, pass: 1, byID: map[nofollow.ID]*directory{}, watch: map[int32]*directory{}, most: most, holders: map[*directory]struct{}{},
-		dark: map[*directory]struct{}{}, closed: map[*directory]struct{}{}, again: map[*directory]struct{}{}, lost: map[*directory]struct{}{}, deep: map[*directory]struct{}{}, former: map[string]former{},
+		unwatched: map[*directory]struct{}{}, closed: map[*directory]struct{}{}, again: map[*directory]struct{}{}, lost: map[*directory]struct{}{}, deep: map[*directory]struct{}{}, former: map[string]former{},
 	}
 }
 

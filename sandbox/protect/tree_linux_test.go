@@ -136,7 +136,7 @@ func compareTree(t *testing.T, g *Watcher, f *directory, path string) {
 		t.Errorf("%s: the known directory is another (%v; known as %s)", path, err, f.path())
 		return
 	}
-	if _, dark := g.tree.dark[f]; g.tree.watch[f.wd] != f && !dark {
+	if _, dark := g.tree.unwatched[f]; g.tree.watch[f.wd] != f && !dark {
 		t.Errorf("%s is neither watched nor searched", path)
 	}
 	entries := must.Get(os.ReadDir(path))(t)

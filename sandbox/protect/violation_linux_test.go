@@ -206,7 +206,7 @@ func TestWhatIsTooMuchIsRemovedAsWell(t *testing.T) {
 	}
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for _, unseen := p.Blind(); unseen; _, unseen = p.Blind() {
+	for _, unseen := p.Unwatched(); unseen; _, unseen = p.Unwatched() {
 		<-tick.C
 	}
 	left, err := filepath.Glob(p.dir + "/*/.git/hooks/[0-9]*")

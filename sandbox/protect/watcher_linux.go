@@ -40,7 +40,7 @@ type Watcher struct {
 	followed []string           // latest argument of follow
 	behind   bool               // calls began before all events were handled
 	more     bool               // there were more findings than are kept
-	late     *unswept           // what ended calls may have left
+	late     *lateCalls         // what ended calls may have left
 	found    []Incident         // found of late, for the next End
 	sweeping bool               // a goroutine runs sweep
 	closed   bool
@@ -62,7 +62,7 @@ func newWatcher(o Options, looks int) (*Watcher, error) {
 	if err != nil {
 		return nil, errors.New("cannot watch the workspace for protected names: " + err.Error() + "; raise fs.inotify.max_user_instances (sysctl)")
 	}
-	w := unwatched(o)
+	w := newState(o)
 	w.inotify, w.fd, w.looks = os.NewFile(uintptr(fd), "inotify"), fd, looks
 	w.late = w.options.remembered()
 	w.mu.Lock()
@@ -71,22 +71,22 @@ func newWatcher(o Options, looks int) (*Watcher, error) {
 	return w, nil
 }
 
-// unwatched returns a Watcher that does not watch yet.
-func unwatched(o Options) *Watcher {
+// newState returns a Watcher that does not watch yet.
+func newState(o Options) *Watcher {
 	return &Watcher{
 		options: o, names: newNames(o.Names), tree: newTree(o.watches()),
 		ready: make(chan struct{}), active: map[*Call]struct{}{}, findings: map[entry]*finding{}, unproven: map[entry]struct{}{},
 	}
 }
 
-// Beside returns a Watcher like w for another directory and Sight, for a call that may also write there. It returns
+// Beside returns a Watcher like w for another directory and Observer, for a call that may also write there. It returns
 // nil if w is nil. The caller must close it.
-func (w *Watcher) Beside(root string, sight Sight) (*Watcher, error) {
+func (w *Watcher) Beside(root string, observer Observer) (*Watcher, error) {
 	if w == nil {
 		return nil, nil
 	}
 	o := w.options
-	o.Roots, o.Sight = []string{root}, sight
+	o.Roots, o.Observer = []string{root}, observer
 	return New(o)
 }
 

@@ -57,7 +57,7 @@ func (v *invocation) addBlind(r *tools.Result) {
 	if !o.protects(v.profile) || r.Sandbox == nil {
 		return
 	}
-	why, unseen := o.Protect.Blind()
+	why, unseen := o.Protect.Unwatched()
 	if r.Sandbox.Unwatched = why; unseen {
 		addLine(r, "Notice: "+why+".")
 	}

@@ -163,7 +163,7 @@ func (w watch) end() (s seen) {
 		replaced, removed := c.End()
 		s.replaced, s.taken = append(s.replaced, replaced...), append(s.taken, removed...)
 	}
-	if why, unseen := w.beside.Blind(); unseen {
+	if why, unseen := w.beside.Unwatched(); unseen {
 		s.blind = why
 	}
 	w.beside.Close()

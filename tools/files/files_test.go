@@ -267,7 +267,7 @@ func TestLookSaysWhatThingsAre(t *testing.T) {
 		w.link(to, link)
 	}
 	must.Do(t, errors.Join(os.Chmod(filepath.Join(w.root, "locked"), 0), syscall.Mkfifo(filepath.Join(w.root, "pipe"), 0o600)))
-	for name, want := range map[string]Sight{
+	for name, want := range map[string]LookResult{
 		"d/f":        {Path: "d/f", Kind: "file", Size: 5},
 		"d":          {Path: "d", Kind: "directory"},
 		"to-f":       {Path: "d/f", Kind: "file", Size: 5, Link: true},
@@ -279,7 +279,7 @@ func TestLookSaysWhatThingsAre(t *testing.T) {
 		"pipe":       {Path: "pipe", Kind: "other"},
 	} {
 		result := w.run("look", args{"file_path": name, "op": "stat"})
-		var got Sight
+		var got LookResult
 		if err := json.Unmarshal([]byte(result.Text), &got); err != nil {
 			t.Errorf("%s: %s", name, result.Text)
 		}

@@ -15,14 +15,14 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// NewLook returns the tool look, with which other programs' protocols read files. Its result is a Sight.
+// NewLook returns the tool look, with which other programs' protocols read files. Its result is a LookResult.
 func NewLook(o Options) tools.Tool {
 	b := base{o: o.filled()}
 	return located(b, lookDefinition(), b.look)
 }
 
-// Sight is the result of look.
-type Sight struct {
+// LookResult is the result of look.
+type LookResult struct {
 	Missing  bool    `json:"missing,omitempty"`
 	Path     string  `json:"path,omitempty"` // canonical
 	Kind     string  `json:"kind,omitempty"` // "file", "directory" or "other"
@@ -85,9 +85,9 @@ func (v look) Execute(ctx context.Context, io tools.IO) tools.Result {
 	if v.o, err = v.o.masked(ctx, io); err != nil {
 		return failed(ctx, err)
 	}
-	s, held, err := v.sight(ctx)
+	s, held, err := v.result(ctx)
 	if errors.Is(err, fs.ErrNotExist) {
-		s, err = Sight{Missing: true}, nil
+		s, err = LookResult{Missing: true}, nil
 	}
 	if err != nil {
 		result := failed(ctx, err)
@@ -101,7 +101,7 @@ func (v look) Execute(ctx context.Context, io tools.IO) tools.Result {
 	return tools.Result{Text: string(text), Sandbox: v.o.report(held)}
 }
 
-func (v look) sight(ctx context.Context) (s Sight, held sandbox.Report, err error) {
+func (v look) result(ctx context.Context) (s LookResult, held sandbox.Report, err error) {
 	if v.file.astray != nil {
 		return s, held, v.file.astray
 	}
@@ -119,7 +119,7 @@ func (v look) sight(ctx context.Context) (s Sight, held sandbox.Report, err erro
 
 // stat opens the path as a command would, without following a link that has replaced it. If it cannot be opened, such
 // as a pipe, stat returns only its kind.
-func (v look) stat(ctx context.Context) (s Sight, held sandbox.Report, err error) {
+func (v look) stat(ctx context.Context) (s LookResult, held sandbox.Report, err error) {
 	if err := v.o.Profile.CanRead(v.file.canonical); err != nil {
 		return s, held, err
 	}
@@ -130,17 +130,17 @@ func (v look) stat(ctx context.Context) (s Sight, held sandbox.Report, err error
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, held, err
 	}
-	s = Sight{Path: v.file.canonical, Link: v.file.link}
+	s = LookResult{Path: v.file.canonical, Link: v.file.link}
 	if err != nil {
 		if s.Kind = v.kindOfEntry(ctx); s.Kind == "" || s.Kind == "symlink" {
-			return Sight{}, held, err
+			return LookResult{}, held, err
 		}
 		return s, held, nil
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return Sight{}, held, err
+		return LookResult{}, held, err
 	}
 	s.Kind, s.Size, s.Modified = kind(info.Mode()), info.Size(), info.ModTime().UnixMilli()
 	return s, held, nil
@@ -173,7 +173,7 @@ func kind(m fs.FileMode) string {
 	return "other"
 }
 
-func (v look) list(ctx context.Context) (s Sight, held sandbox.Report, err error) {
+func (v look) list(ctx context.Context) (s LookResult, held sandbox.Report, err error) {
 	dir, held, err := v.o.Files.OpenDir(ctx, v.o.Profile, v.file.canonical)
 	if err != nil {
 		return s, held, err
@@ -193,7 +193,7 @@ func (v look) list(ctx context.Context) (s Sight, held sandbox.Report, err error
 	return s, held, nil
 }
 
-func (v look) read(ctx context.Context) (s Sight, held sandbox.Report, err error) {
+func (v look) read(ctx context.Context) (s LookResult, held sandbox.Report, err error) {
 	f, held, err := v.o.Files.Open(ctx, v.o.Profile, v.file.canonical)
 	if err != nil {
 		return s, held, err

@@ -25,7 +25,7 @@ func ends(t *testing.T, c *Call, violated chan struct{}) (removed int) {
 		if i.Own {
 			continue
 		}
-		if removed++; i.Why != crowded || i.Instead == "" || i.Err != nil || i.Later {
+		if removed++; i.Why != tooMany || i.Instead == "" || i.Err != nil || i.Later {
 			t.Errorf("%+v", i)
 		}
 	}

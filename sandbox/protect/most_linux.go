@@ -11,36 +11,36 @@ const (
 	slack    = 64      // new paths after which those of a call are counted again
 )
 
-const crowded = "there are too many such files: each is kept from every later call by mounts, of which the kernel allows a number"
+const tooMany = "there are too many such files: each is kept from every later call by mounts, of which the kernel allows a number"
 
 // instead returns advice for a finding; "" = the advice for any protected name.
 func instead(why string) string {
 	switch why {
 	case deeper:
 		return "Let the command make fewer directories below each other"
-	case crowded:
+	case tooMany:
 		return fmt.Sprintf("A call may leave %d files that other programs run or obey in directories that it makes, while the workspace has fewer than %d: let it make fewer, or ask the user to remove some", mostLeft, mostKept)
 	}
 	return ""
 }
 
-// crowds counts n new protected paths. It reports whether a call that may have created their directory has created
+// exceeds counts n new protected paths. It reports whether a call that may have created their directory has created
 // too many. Such a call is ended.
-func (w *Watcher) crowds(f *directory, n int) (yes bool) {
+func (w *Watcher) exceeds(f *directory, n int) (yes bool) {
 	base := f.base(w.names)
 	if base.born.IsZero() { // it may be older than the call
 		return false
 	}
-	yes = w.late != nil && w.late.Crowded && w.late.made(base.path())
+	yes = w.late != nil && w.late.Exceeded && w.late.made(base.path())
 	for c := range w.active {
 		if c.trusted || !c.made(base) {
 			continue
 		}
-		if c.fresh += n; c.fresh > c.room && !c.crowded {
+		if c.fresh += n; c.fresh > c.room && !c.exceeded {
 			left := w.left(c)
-			c.fresh, c.crowded = min(left, c.room-slack), left > c.room
+			c.fresh, c.exceeded = min(left, c.room-slack), left > c.room
 		}
-		if yes = yes || c.crowded; c.crowded {
+		if yes = yes || c.exceeded; c.exceeded {
 			w.end(map[*Call]bool{c: true})
 		}
 	}

@@ -63,10 +63,10 @@ func (w *Watcher) sync(ctx context.Context) {
 	w.searchLost()
 }
 
-// searchLost scans again for the Sight after the queue has overflowed. It also handles new events, so that the queue
+// searchLost scans again for the Observer after the queue has overflowed. It also handles new events, so that the queue
 // does not overflow again.
 func (w *Watcher) searchLost() {
-	if w.options.Sight == nil {
+	if w.options.Observer == nil {
 		return
 	}
 	for left := w.looks; w.tree.full && left > 0 && w.search(piece); left -= piece {
@@ -74,9 +74,9 @@ func (w *Watcher) searchLost() {
 	}
 }
 
-// List passes every directory to the Sight again.
+// List passes every directory to the Observer again.
 func (w *Watcher) List() {
-	if w == nil || w.options.Sight == nil {
+	if w == nil || w.options.Observer == nil {
 		return
 	}
 	<-w.ready
@@ -93,18 +93,18 @@ func (w *Watcher) List() {
 }
 
 func (w *Watcher) list(f *directory, entries []fs.DirEntry, moved bool) {
-	if w.options.Sight != nil && w.options.Sight.Listed(f.path(), entries, moved) {
-		f.see()
+	if w.options.Observer != nil && w.options.Observer.Listed(f.path(), entries, moved) {
+		f.setMatters()
 	}
 }
 
-func (f *directory) see() {
-	for ; f != nil && !f.sighted; f = f.parent {
-		f.sighted = true
+func (f *directory) setMatters() {
+	for ; f != nil && !f.matters; f = f.parent {
+		f.matters = true
 	}
 }
 
-// relist passes a directory to the Sight again. cost is the equivalent number of read directories.
+// relist passes a directory to the Observer again. cost is the equivalent number of read directories.
 func (w *Watcher) relist(f *directory, moved bool) (cost int) {
 	dir := f.path()
 	fd, err := nofollow.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
@@ -122,7 +122,7 @@ func (w *Watcher) relist(f *directory, moved bool) (cost int) {
 	return 1 + len(entries)/16
 }
 
-// movedOne is a directory to pass to the Sight again, with everything below it, since it was moved.
+// movedOne is a directory to pass to the Observer again, with everything below it, since it was moved.
 type movedOne struct {
 	*directory
 	pass uint64
@@ -136,7 +136,7 @@ func (w *Watcher) listLater(f *directory) {
 	}
 }
 
-// listMoved passes to the Sight what was moved so far. It releases mu after each piece. What moves meanwhile is left
+// listMoved passes to the Observer what was moved so far. It releases mu after each piece. What moves meanwhile is left
 // to the next pass.
 func (w *Watcher) listMoved() {
 	t := &w.tree
@@ -176,39 +176,39 @@ func (w *Watcher) listNext() (cost int) {
 }
 
 func (w *Watcher) changed(f *directory, name string, dir bool) {
-	if w.options.Sight == nil {
+	if w.options.Observer == nil {
 		return
 	}
 	path := f.path() + "/" + name
-	if !w.options.Sight.Wants(path, dir) {
+	if !w.options.Observer.Wants(path, dir) {
 		return
 	}
-	f.see()
+	f.setMatters()
 	if _, err := w.at(f); err != nil {
 		w.tree.retry(f) // it has moved again
 		return
 	}
-	w.options.Sight.Changed(path)
+	w.options.Observer.Changed(path)
 }
 
-// sees reports whether a rename of a directory may matter to the Sight.
-func (w *Watcher) sees(f *directory, from, to string) bool {
-	s := w.options.Sight
+// mayMatter reports whether a rename of a directory may matter to the Observer.
+func (w *Watcher) mayMatter(f *directory, from, to string) bool {
+	s := w.options.Observer
 	if s == nil {
 		return false
 	}
-	return f.sighted || s.Wants(from, false) || s.Wants(to, false)
+	return f.matters || s.Wants(from, false) || s.Wants(to, false)
 }
 
 func (w *Watcher) moved(f *directory, from string) {
-	if w.options.Sight == nil {
+	if w.options.Observer == nil {
 		return
 	}
-	if f.sighted {
-		f.sighted = false
-		f.see()
+	if f.matters {
+		f.matters = false
+		f.setMatters()
 	}
-	if w.options.Sight.Moved(from, f.path()) || f.sighted {
+	if w.options.Observer.Moved(from, f.path()) || f.matters {
 		w.listLater(f)
 	}
 }
