@@ -27,7 +27,7 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 	asked, cancel := context.WithTimeout(ctx, asksWithin)
 	defer cancel()
 	d.mu.Lock()
-	d.earlyCancels = d.opt.Journal.Fences()
+	d.earlyCancels = d.opt.Journal.EarlyCancels()
 	d.mu.Unlock()
 	open, err := d.opt.Journal.Unfinished(func(r *journal.Record) bool { return !d.opt.Single || !waits(r) })
 	if err != nil {

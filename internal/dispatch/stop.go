@@ -128,7 +128,7 @@ func (e earlyCancels) remove(client, name string) {
 // earlyCancelName returns the name of an early cancel of an id for this call's agent alone. That for all agents is the
 // id.
 func (d *Dispatcher) earlyCancelName(c *Call, id string) string {
-	return d.opt.Journal.FenceName(&c.key.Agent, id)
+	return d.opt.Journal.EarlyCancelName(&c.key.Agent, id)
 }
 
 // CancelEarly cancels a call of an agent before it arrives, or the parts of an item that have not arrived. If agent is
@@ -141,11 +141,11 @@ func (d *Dispatcher) CancelEarly(ctx context.Context, client string, agent *stri
 		agents = d.beganItem(ctx, client, id)
 	}
 	for _, agent := range agents {
-		fenced, err := d.opt.Journal.Fence(ctx, client, agent, id, maxEarlyCancels)
+		recorded, err := d.opt.Journal.CancelEarly(ctx, client, agent, id, maxEarlyCancels)
 		if err != nil {
 			d.opt.Log.Error("cannot journal an early cancel", zap.String("call", id), zap.Error(err))
 		}
-		if fenced {
+		if recorded {
 			d.cancelEarly(client, agent, id)
 			cancelled = true
 		}
@@ -163,7 +163,7 @@ func (d *Dispatcher) cancelEarly(client string, agent *string, id string) {
 			c.Cancel("")
 		}
 	}
-	if name := d.opt.Journal.FenceName(agent, id); !slices.Contains(d.earlyCancels[client], name) {
+	if name := d.opt.Journal.EarlyCancelName(agent, id); !slices.Contains(d.earlyCancels[client], name) {
 		d.earlyCancels.add(client, name)
 	}
 }
@@ -197,7 +197,7 @@ func (d *Dispatcher) takeEarlyCancel(c *Call) {
 	d.mu.Lock()
 	d.earlyCancels.remove(c.client, c.earlyCancel)
 	d.mu.Unlock()
-	d.opt.Journal.Unfence(c.client, c.earlyCancel, func(err error) {
+	d.opt.Journal.ForgetEarlyCancel(c.client, c.earlyCancel, func(err error) {
 		d.opt.Log.Warn("cannot journal the end of an early cancel", zap.String("call", c.ID), zap.Error(err))
 	})
 }

@@ -19,7 +19,7 @@ func TestACallThatWasCancelledBeforeItCameDoesNotRun(t *testing.T) {
 	b := newBench(t, policy.Allow, &probe{})
 	for range 2 { // the second is harmless
 		if !b.CancelEarly(t.Context(), "agent", new(string), "call_1") {
-			t.Fatal("an unknown id was not fenced")
+			t.Fatal("an unknown id was not cancelled early")
 		}
 	}
 	f := b.call(t, "call_1", `{}`)
@@ -28,7 +28,7 @@ func TestACallThatWasCancelledBeforeItCameDoesNotRun(t *testing.T) {
 		t.Errorf("the repeat got %+v", again.Return)
 	}
 	if b.CancelEarly(t.Context(), "agent", new(string), "call_1") {
-		t.Error("an id was fenced whose call has ended")
+		t.Error("an id was cancelled early whose call has ended")
 	}
 	if f := b.call(t, "call_2", `{}`); f.Return.Status != "success" {
 		t.Errorf("another call got %+v", f.Return)
@@ -82,17 +82,17 @@ func (b *bench) again(t *testing.T) *bench {
 	return next
 }
 
-func TestAFenceOutlivesTheDaemonUntilItsCallIsAnswered(t *testing.T) {
+func TestAnEarlyCancelOutlivesTheDaemonUntilItsCallIsAnswered(t *testing.T) {
 	first := newBench(t, policy.Allow, &probe{})
 	for _, id := range []string{"call_1", "call_2"} {
 		if !first.CancelEarly(t.Context(), "agent", new(string), id) {
-			t.Fatal("an unknown id was not fenced")
+			t.Fatal("an unknown id was not cancelled early")
 		}
 	}
 	second := first.again(t)
 	wantError(t, second.call(t, "call_1", `{}`), message.Cancelled, "cancelled before it came")
 	third := second.again(t)
-	if left := third.journal.Fences(); len(left["agent"]) != 1 || left["agent"][0] != third.journal.FenceName(new(string), "call_2") {
+	if left := third.journal.EarlyCancels(); len(left["agent"]) != 1 || left["agent"][0] != third.journal.EarlyCancelName(new(string), "call_2") {
 		t.Errorf("the journal has %v", left)
 	}
 	wantError(t, third.call(t, "call_1", `{}`), message.Cancelled, "cancelled before it came")
@@ -102,20 +102,20 @@ func TestAFenceOutlivesTheDaemonUntilItsCallIsAnswered(t *testing.T) {
 	}
 }
 
-func TestACallWhoseCancelCannotBeRecordedStaysFenced(t *testing.T) {
+func TestACallWhoseCancelCannotBeRecordedStaysCancelled(t *testing.T) {
 	b := newBench(t, policy.Allow, &probe{})
 	if !b.CancelEarly(t.Context(), "agent", new(string), "call_1") {
-		t.Fatal("an unknown id was not fenced")
+		t.Fatal("an unknown id was not cancelled early")
 	}
 	must.Do(t, b.journal.Close())
 	for range 2 {
 		wantError(t, b.call(t, "call_1", `{}`), message.InternalError, "cannot journal")
 	}
 	if b.CancelEarly(t.Context(), "agent", new(string), "call_2") {
-		t.Error("a fence is promised that no journal has")
+		t.Error("an early cancel is promised that no journal has")
 	}
-	if b.earlyCancels.first("agent", b.journal.FenceName(new(string), "call_1")) == "" {
-		t.Error("the fence is gone")
+	if b.earlyCancels.first("agent", b.journal.EarlyCancelName(new(string), "call_1")) == "" {
+		t.Error("the early cancel is gone")
 	}
 }
 
@@ -131,7 +131,7 @@ func TestAnEarlyCancelIsThatOfItsAgent(t *testing.T) {
 	a2 := "a2"
 	for _, id := range []string{"call_1", "call_2"} {
 		if !b.CancelEarly(t.Context(), "agent", &a2, id) {
-			t.Errorf("%s was not fenced", id)
+			t.Errorf("%s was not cancelled early", id)
 		}
 		b = b.again(t)
 		for _, agent := range []string{"a1", "", "a3"} {
@@ -145,7 +145,7 @@ func TestAnEarlyCancelIsThatOfItsAgent(t *testing.T) {
 			}
 		}
 	}
-	if left := b.again(t).journal.Fences(); len(left["agent"]) != 0 {
+	if left := b.again(t).journal.EarlyCancels(); len(left["agent"]) != 0 {
 		t.Errorf("the journal still has %q", left)
 	}
 }
@@ -154,7 +154,7 @@ func TestAnEarlyCancelIsThatOfItsAgent(t *testing.T) {
 func TestAnEarlyCancelWithoutAnAgentIsThatOfEveryOne(t *testing.T) {
 	b := newBench(t, policy.Allow, &probe{})
 	if !b.CancelEarly(t.Context(), "agent", nil, "call_1") {
-		t.Fatal("an unknown id was not fenced")
+		t.Fatal("an unknown id was not cancelled early")
 	}
 	for _, agent := range []string{"a1", "a2", ""} {
 		if ret := b.of(t, agent, "call_1"); ret.ErrorType == nil || *ret.ErrorType != message.Cancelled {
@@ -179,7 +179,7 @@ func TestAnEarlyCancelOfAnItemIsThatOfWhoHasBegunIt(t *testing.T) {
 	}
 	part("a1", "sh_1#1")
 	if !b.CancelEarly(t.Context(), "agent", nil, "sh_1") {
-		t.Error("it was not fenced")
+		t.Error("it was not cancelled early")
 	}
 	for agent, id := range map[string]string{"a1": "sh_1#2", "a2": "sh_1#1"} {
 		if ret := part(agent, id); ret.Cancelled != (agent == "a1") {
@@ -188,7 +188,7 @@ func TestAnEarlyCancelOfAnItemIsThatOfWhoHasBegunIt(t *testing.T) {
 	}
 }
 
-func TestFencesAreBounded(t *testing.T) {
+func TestEarlyCancelsAreBounded(t *testing.T) {
 	f := make(earlyCancels)
 	for i := range maxEarlyCancels + 1 {
 		f.add("agent", fmt.Sprint(i))

@@ -126,20 +126,20 @@ func (h hasher) origin(c *Call) origin {
 
 // summary is the header of a chunk file, read when a journal is opened.
 type summary struct {
-	id          chain.ID
-	records     int64 // maximum in a chunk
-	mask        int64
-	first, last chain.Mark
-	before      chain.Hash // hash of the record before first
-	numbers                // values after the last record
-	least, most Key
-	leastSeq    int64
-	mostSeq     int64
-	received    int64 // latest time of receipt
-	open        []int64
-	foreign     []foreign
-	loose       []int64 // rows of messages outside a call's life whose call is in another chunk
-	fences      []fenceOp
+	id           chain.ID
+	records      int64 // maximum in a chunk
+	mask         int64
+	first, last  chain.Mark
+	before       chain.Hash // hash of the record before first
+	numbers                 // values after the last record
+	least, most  Key
+	leastSeq     int64
+	mostSeq      int64
+	received     int64 // latest time of receipt
+	open         []int64
+	foreign      []foreign
+	loose        []int64 // rows of messages outside a call's life whose call is in another chunk
+	earlyCancels []earlyCancelOp
 }
 
 // foreign is a record that changes a call of an earlier chunk.
@@ -156,8 +156,8 @@ type change struct {
 	set, clear       int64
 }
 
-type fenceOp struct {
-	fenceEvent
+type earlyCancelOp struct {
+	earlyCancelEvent
 	reset bool // forget all earlier values
 }
 
@@ -182,9 +182,9 @@ func (s *summary) fields(c *codec) {
 			c.number(n)
 		}
 	})
-	listOf(c, &s.fences, func(f *fenceOp) {
+	listOf(c, &s.earlyCancels, func(f *earlyCancelOp) {
 		c.flag(&f.reset)
-		f.fenceEvent.fields(c)
+		f.earlyCancelEvent.fields(c)
 	})
 	if form != chunkForm || s.records < 1 {
 		s.id = chain.ID{} // matches no log

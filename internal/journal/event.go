@@ -7,18 +7,18 @@ import (
 
 // Kinds of records. The numbers are stored in the log and are never reused.
 const (
-	kindCall       = 1 // a call was received, with its immediate decision
-	kindDecision   = 2 // the call waits, is decided or will run
-	kindStarted    = 3 // it may have effects from now on; with process and output
-	kindReturn     = 4
-	kindDelivered  = 5  // the return was written to the client
-	kindMessage    = 6  // outside a call's life
-	kindFence      = 7  // an id was cancelled before its call arrived
-	kindUnfence    = 8  // the call of a fence has arrived
-	kindAdopted    = 9  // a call of a dead daemon has another owner
-	kindTrial      = 10 // tests whether the log can be written
-	kindRemoved    = 20 // the oldest segments were removed
-	kindCheckpoint = 21 // signs all earlier records
+	kindCall            = 1 // a call was received, with its immediate decision
+	kindDecision        = 2 // the call waits, is decided or will run
+	kindStarted         = 3 // it may have effects from now on; with process and output
+	kindReturn          = 4
+	kindDelivered       = 5  // the return was written to the client
+	kindMessage         = 6  // outside a call's life
+	kindEarlyCancel     = 7  // an id was cancelled before its call arrived
+	kindCancelForgotten = 8  // the call of an early cancel has arrived
+	kindAdopted         = 9  // a call of a dead daemon has another owner
+	kindTrial           = 10 // tests whether the log can be written
+	kindRemoved         = 20 // the oldest segments were removed
+	kindCheckpoint      = 21 // signs all earlier records
 )
 
 type event interface{ fields(c *codec) }
@@ -37,8 +37,8 @@ func newEvent(kind byte) event {
 		return &deliveredEvent{}
 	case kindMessage:
 		return &messageEvent{}
-	case kindFence, kindUnfence:
-		return &fenceEvent{}
+	case kindEarlyCancel, kindCancelForgotten:
+		return &earlyCancelEvent{}
 	case kindAdopted:
 		return &adoptedEvent{}
 	case kindTrial:
@@ -207,13 +207,13 @@ func (e *messageEvent) fields(c *codec) {
 	c.bytes(&m.Body)
 }
 
-// fenceEvent is kindFence or, if most is zero, kindUnfence.
-type fenceEvent struct {
-	client, id string // id: see Journal.FenceName
-	most       int64  // how many fences of the client are kept, the latest ones
+// earlyCancelEvent is kindEarlyCancel or, if most is zero, kindCancelForgotten.
+type earlyCancelEvent struct {
+	client, id string // id: see Journal.EarlyCancelName
+	most       int64  // how many early cancels of the client are kept, the latest ones
 }
 
-func (e *fenceEvent) fields(c *codec) {
+func (e *earlyCancelEvent) fields(c *codec) {
 	c.text(&e.client)
 	c.text(&e.id)
 	c.number(&e.most)
@@ -237,12 +237,12 @@ func (*trialEvent) fields(*codec) {}
 type removedEvent struct {
 	stays            int64 // first remaining segment
 	lastKey, lastSeq int64
-	fences           []fenceEvent // oldest of a client first
+	earlyCancels     []earlyCancelEvent // oldest of a client first
 }
 
 func (e *removedEvent) fields(c *codec) {
 	for _, n := range []*int64{&e.stays, &e.lastKey, &e.lastSeq} {
 		c.number(n)
 	}
-	listOf(c, &e.fences, func(f *fenceEvent) { f.fields(c) })
+	listOf(c, &e.earlyCancels, func(f *earlyCancelEvent) { f.fields(c) })
 }

@@ -14,7 +14,7 @@ import (
 
 // events has one of each kind, empty.
 func events() []event {
-	return []event{&callEvent{}, &decisionEvent{}, &startedEvent{}, &returnEvent{}, &deliveredEvent{}, &messageEvent{}, &fenceEvent{}, &adoptedEvent{}, &removedEvent{}}
+	return []event{&callEvent{}, &decisionEvent{}, &startedEvent{}, &returnEvent{}, &deliveredEvent{}, &messageEvent{}, &earlyCancelEvent{}, &adoptedEvent{}, &removedEvent{}}
 }
 
 // derived are fields that are not kept, since others of the record say the same.

@@ -58,7 +58,7 @@ func (t *tail) seal() {
 
 func (t *tail) encode() ([]byte, error) {
 	s := t.summary // encoding overwrites fields
-	s.foreign, s.fences = slices.Clone(s.foreign), slices.Clone(s.fences)
+	s.foreign, s.earlyCancels = slices.Clone(s.foreign), slices.Clone(s.earlyCancels)
 	head, err := encode(&s, nil)
 	if err != nil {
 		return nil, err

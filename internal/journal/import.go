@@ -170,7 +170,7 @@ func (m *importer) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := m.fences(ctx); err != nil {
+	if err := m.earlyCancels(ctx); err != nil {
 		return err
 	}
 	return m.flush()
@@ -284,11 +284,11 @@ func (m *importer) answer(c *oldCall, msg Message) {
 	*c = oldCall{}
 }
 
-func (m *importer) fences(ctx context.Context) error {
-	return m.db.Fences(ctx, func(row legacy.Row) error {
+func (m *importer) earlyCancels(ctx context.Context) error {
+	return m.db.EarlyCancels(ctx, func(row legacy.Row) error {
 		var client, id string
 		err := row.Scan(&client, &id)
-		m.add(kindFence, time.Now(), &fenceEvent{client, id, math.MaxInt32})
+		m.add(kindEarlyCancel, time.Now(), &earlyCancelEvent{client, id, math.MaxInt32})
 		return err
 	})
 }

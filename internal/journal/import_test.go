@@ -68,11 +68,11 @@ func oldContents(t *testing.T, path string) (c contents) {
 		}
 		return err
 	}))
-	c.Fences = map[string][]string{}
-	must.Do(t, db.Fences(t.Context(), func(row legacy.Row) error {
+	c.EarlyCancels = map[string][]string{}
+	must.Do(t, db.EarlyCancels(t.Context(), func(row legacy.Row) error {
 		var client, id string
 		err := row.Scan(&client, &id)
-		c.Fences[client] = append(c.Fences[client], id)
+		c.EarlyCancels[client] = append(c.EarlyCancels[client], id)
 		return err
 	}))
 	slices.SortFunc(c.Calls, func(a, b Record) int { return int(a.Key - b.Key) })

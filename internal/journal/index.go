@@ -151,7 +151,7 @@ func (x *index) follows(c *chunk) bool {
 	return err == nil && met
 }
 
-// restore loads open calls, fences and numbers into a table, and makes the last chunk the tail. It returns the last
+// restore loads open calls, early cancels and numbers into a table, and makes the last chunk the tail. It returns the last
 // indexed record.
 func (x *index) restore(t *table) (at chain.Mark, err error) {
 	x.tail, x.saved, x.begins = nil, 0, 0
@@ -171,11 +171,11 @@ func (x *index) restore(t *table) (at chain.Mark, err error) {
 				delete(open, Key(f.key))
 			}
 		}
-		for i := range c.fences {
-			if c.fences[i].reset {
-				clear(t.fences)
+		for i := range c.earlyCancels {
+			if c.earlyCancels[i].reset {
+				clear(t.earlyCancels)
 			} else {
-				t.fence(&c.fences[i].fenceEvent)
+				t.cancelEarly(&c.earlyCancels[i].earlyCancelEvent)
 			}
 		}
 		x.meet(c.foreign, c.first.Segment) // changes to earlier chunks

@@ -43,8 +43,8 @@ func unknown(t *testing.T, what string, j *Journal, id string) {
 	if _, fresh, err := j.Begin(t.Context(), Call{Client: "agent", ID: id, Message: []byte(`{}`)}, Decision{}); fresh || !errors.Is(err, ErrUnknown) {
 		t.Errorf("%s: a call that ran may run again: %v, %v", what, fresh, err)
 	}
-	if fenced, err := j.Fence(t.Context(), "agent", nil, id, 5); fenced || err == nil {
-		t.Errorf("%s: fenced %v, %v", what, fenced, err)
+	if recorded, err := j.CancelEarly(t.Context(), "agent", nil, id, 5); recorded || err == nil {
+		t.Errorf("%s: recorded %v, %v", what, recorded, err)
 	}
 	_, byID := j.FindAny(t.Context(), id)
 	_, all := j.Calls(t.Context(), 0, 1000)
@@ -165,16 +165,16 @@ func TestTheIndexKeepsLongIDs(t *testing.T) {
 	t.Parallel()
 	dir, id := t.TempDir(), strings.Repeat("x", inRecord+1)
 	j := small(t, dir)
-	if fenced, err := j.Fence(t.Context(), "agent", nil, id, 5); err != nil || !fenced {
-		t.Fatal(fenced, err)
+	if recorded, err := j.CancelEarly(t.Context(), "agent", nil, id, 5); err != nil || !recorded {
+		t.Fatal(recorded, err)
 	}
 	lived(t, j, "a", 10)
 	j.settle()
 	must.Do(t, j.Close())
 	j = small(t, dir)
 	defer j.Close()
-	if f := j.Fences()["agent"]; !slices.Equal(f, []string{id}) {
-		t.Errorf("%d fences", len(f))
+	if f := j.EarlyCancels()["agent"]; !slices.Equal(f, []string{id}) {
+		t.Errorf("%d earlyCancels", len(f))
 	}
 }
 

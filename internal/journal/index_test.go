@@ -17,9 +17,9 @@ import (
 
 // contents is all that queries give.
 type contents struct {
-	Calls    []Record
-	Messages []Message
-	Fences   map[string][]string
+	Calls        []Record
+	Messages     []Message
+	EarlyCancels map[string][]string
 }
 
 func dump(t *testing.T, j *Journal) (c contents) {
@@ -35,8 +35,8 @@ func dump(t *testing.T, j *Journal) (c contents) {
 			break
 		}
 	}
-	c.Fences = j.Fences()
-	maps.DeleteFunc(c.Fences, func(_ string, ids []string) bool { return len(ids) == 0 })
+	c.EarlyCancels = j.EarlyCancels()
+	maps.DeleteFunc(c.EarlyCancels, func(_ string, ids []string) bool { return len(ids) == 0 })
 	slices.SortFunc(c.Calls, func(a, b Record) int { return int(a.Key - b.Key) })
 	return c
 }
@@ -61,8 +61,8 @@ func indexed(t *testing.T, dir string) (all contents, files []string) {
 	lived(t, j, "a", 12)
 	must.Get(begin(t, j, "open"))(t)
 	lived(t, j, "b", 3)
-	if fenced, err := j.Fence(t.Context(), "agent", nil, "fenced", 5); err != nil || !fenced {
-		t.Fatal(fenced, err)
+	if recorded, err := j.CancelEarly(t.Context(), "agent", nil, "early", 5); err != nil || !recorded {
+		t.Fatal(recorded, err)
 	}
 	all = dump(t, j)
 	must.Do(t, j.Close())
@@ -78,8 +78,8 @@ func usable(t *testing.T, what, dir string, want contents) {
 	t.Helper()
 	j := small(t, dir)
 	is := dump(t, j)
-	if len(is.Calls) != len(want.Calls) || len(is.Messages) != len(want.Messages) || len(is.Fences["agent"]) != 1 {
-		t.Errorf("%s: %d calls and %d messages, want %d and %d; fences %q", what, len(is.Calls), len(is.Messages), len(want.Calls), len(want.Messages), is.Fences)
+	if len(is.Calls) != len(want.Calls) || len(is.Messages) != len(want.Messages) || len(is.EarlyCancels["agent"]) != 1 {
+		t.Errorf("%s: %d calls and %d messages, want %d and %d; earlyCancels %q", what, len(is.Calls), len(is.Messages), len(want.Calls), len(want.Messages), is.EarlyCancels)
 	}
 	for _, id := range []string{"a-0", "open", "b-2"} {
 		if _, fresh, err := j.Begin(t.Context(), Call{Client: "agent", ID: id, Message: []byte(`{}`)}, Decision{}); err != nil || fresh {

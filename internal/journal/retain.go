@@ -113,9 +113,9 @@ func (j *Journal) oldestOpen(t *table) (segment uint32) {
 
 func (t *table) forgets(stays uint32) *removedEvent {
 	e := &removedEvent{stays: int64(stays), lastKey: int64(t.lastKey), lastSeq: t.lastSeq}
-	for _, client := range slices.Sorted(maps.Keys(t.fences)) {
-		for _, id := range t.fences[client] {
-			e.fences = append(e.fences, fenceEvent{client, id, int64(len(t.fences[client]))})
+	for _, client := range slices.Sorted(maps.Keys(t.earlyCancels)) {
+		for _, id := range t.earlyCancels[client] {
+			e.earlyCancels = append(e.earlyCancels, earlyCancelEvent{client, id, int64(len(t.earlyCancels[client]))})
 		}
 	}
 	return e

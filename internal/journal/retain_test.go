@@ -48,13 +48,13 @@ func dumped(t *testing.T, j *Journal) any {
 }
 
 // What is removed is gone from the log and from the index, as if that were made of the rest;
-// numbers are not used again, and what is fenced stays so.
+// numbers are not used again, and what is cancelled early stays so.
 func TestPartsAreRemovedWithTheirCalls(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j, _ := openFaulty(t, dir)
-	if fenced, err := j.Fence(t.Context(), "agent", nil, "fenced", 10); err != nil || !fenced {
-		t.Fatal(fenced, err)
+	if recorded, err := j.CancelEarly(t.Context(), "agent", nil, "early", 10); err != nil || !recorded {
+		t.Fatal(recorded, err)
 	}
 	lived(t, j, "first", 40)
 	open := must.Get(begin(t, j, "open"))(t)
@@ -88,8 +88,8 @@ func TestPartsAreRemovedWithTheirCalls(t *testing.T) {
 	if diff := cmp.Diff(is, dumped(t, j)); diff != "" {
 		t.Errorf("an index that is made anew (-old +new):\n%s", diff)
 	}
-	if got := j.Fences()["agent"]; len(got) != 1 {
-		t.Errorf("fenced are %q", got)
+	if got := j.EarlyCancels()["agent"]; len(got) != 1 {
+		t.Errorf("cancelled early are %q", got)
 	}
 	if rec, err := begin(t, j, "first-0"); err != nil || rec.Key != 82 || j.Last() != last+2 {
 		t.Errorf("call %d, message %d, %v", rec.Key, j.Last(), err)
@@ -103,7 +103,7 @@ func TestNumbersAreNotUsedAgain(t *testing.T) {
 	j, _ := openFaulty(t, dir)
 	lived(t, j, "a", 5)
 	for i := range 120 {
-		if _, err := j.Fence(t.Context(), "agent", nil, fmt.Sprint("later-", i), 3); err != nil {
+		if _, err := j.CancelEarly(t.Context(), "agent", nil, fmt.Sprint("later-", i), 3); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -327,7 +327,7 @@ func TestARemovalThatFailsIsDoneAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j, disk := openFaulty(t, dir)
-	if _, err := j.Fence(t.Context(), "agent", nil, "fenced", 10); err != nil {
+	if _, err := j.CancelEarly(t.Context(), "agent", nil, "early", 10); err != nil {
 		t.Fatal(err)
 	}
 	lived(t, j, "a", 40)

@@ -17,9 +17,9 @@ func (id identity) is(c *Call) bool { return id == c.identity() }
 // it is the same in all processes. Changes since the last commit can be rolled back.
 type table struct {
 	numbers
-	calls  map[Key]*entry
-	ids    map[identity]Key
-	fences map[string][]string // by client, oldest first
+	calls        map[Key]*entry
+	ids          map[identity]Key
+	earlyCancels map[string][]string // by client, oldest first
 
 	// load finds a call that was dropped from the table after it ended, or nil.
 	load   func(Key) (*Record, error)
@@ -52,7 +52,7 @@ type entry struct {
 
 func newTable() *table {
 	return &table{
-		calls: map[Key]*entry{}, ids: map[identity]Key{}, fences: map[string][]string{},
+		calls: map[Key]*entry{}, ids: map[identity]Key{}, earlyCancels: map[string][]string{},
 		load: func(Key) (*Record, error) { return nil, nil },
 	}
 }
@@ -143,8 +143,8 @@ func (t *table) apply(e event, number uint64, at time.Time) {
 		})
 	case *messageEvent:
 		t.count(e.m.Seq)
-	case *fenceEvent:
-		t.fence(e)
+	case *earlyCancelEvent:
+		t.cancelEarly(e)
 	case *adoptedEvent:
 		t.change(Key(e.key), func(r *entry) { r.adopted(e.by) })
 	case *removedEvent:
@@ -219,25 +219,25 @@ func (t *table) change(k Key, do func(*entry)) {
 func (t *table) count(seq int64) { t.lastSeq = max(t.lastSeq, seq) }
 
 func (t *table) removed(e *removedEvent) {
-	fences := t.fences
-	t.undo = append(t.undo, func() { t.fences = fences })
-	t.begins, t.lastKey, t.fences = e.stays, max(t.lastKey, Key(e.lastKey)), map[string][]string{}
+	earlyCancels := t.earlyCancels
+	t.undo = append(t.undo, func() { t.earlyCancels = earlyCancels })
+	t.begins, t.lastKey, t.earlyCancels = e.stays, max(t.lastKey, Key(e.lastKey)), map[string][]string{}
 	t.count(e.lastSeq)
-	for _, f := range e.fences {
-		t.fences[f.client] = append(t.fences[f.client], f.id)
+	for _, f := range e.earlyCancels {
+		t.earlyCancels[f.client] = append(t.earlyCancels[f.client], f.id)
 	}
 }
 
-// fence adds an id of a client or, if most is zero, removes it.
-func (t *table) fence(e *fenceEvent) {
-	before := t.fences[e.client]
-	t.undo = append(t.undo, func() { t.fences[e.client] = before })
+// cancelEarly adds an id of a client or, if most is zero, removes it.
+func (t *table) cancelEarly(e *earlyCancelEvent) {
+	before := t.earlyCancels[e.client]
+	t.undo = append(t.undo, func() { t.earlyCancels[e.client] = before })
 	now := slices.DeleteFunc(slices.Clone(before), func(id string) bool { return id == e.id })
 	if e.most > 0 {
 		now = append(now, e.id)
 		now = now[max(0, len(now)-int(e.most)):]
 	}
-	t.fences[e.client] = now
+	t.earlyCancels[e.client] = now
 }
 
 // forget drops ended calls that have no records after number, because the index has them.

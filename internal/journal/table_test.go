@@ -53,7 +53,7 @@ func someEvent(r *rand.Rand, t *table, i int) event {
 	case 6:
 		return &messageEvent{Message{Seq: seq, Origin: message.Origin{ID: fmt.Sprint("m", i)}}}
 	case 7:
-		return &fenceEvent{"c", fmt.Sprint("id", r.IntN(5)), int64(r.IntN(4))}
+		return &earlyCancelEvent{"c", fmt.Sprint("id", r.IntN(5)), int64(r.IntN(4))}
 	}
 	return &adoptedEvent{k, "9"}
 }
@@ -65,9 +65,9 @@ func visible(t *table) table {
 	for _, r := range v.calls {
 		r.last = 0
 	}
-	for client, ids := range v.fences {
+	for client, ids := range v.earlyCancels {
 		if len(ids) == 0 {
-			delete(v.fences, client)
+			delete(v.earlyCancels, client)
 		}
 	}
 	return v

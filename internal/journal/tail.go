@@ -73,14 +73,14 @@ func (t *tail) add(r taken) {
 		t.change(e.key, r.Offset, 0, change{})
 	case *messageEvent:
 		t.message(&e.m, r.Offset)
-	case *fenceEvent:
-		t.fences = append(t.fences, fenceOp{fenceEvent: *e})
+	case *earlyCancelEvent:
+		t.earlyCancels = append(t.earlyCancels, earlyCancelOp{earlyCancelEvent: *e})
 	case *removedEvent:
 		t.begins, t.lastKey = e.stays, max(t.lastKey, Key(e.lastKey))
 		t.count(e.lastSeq)
-		t.fences = []fenceOp{{reset: true}}
-		for _, f := range e.fences {
-			t.fences = append(t.fences, fenceOp{fenceEvent: f})
+		t.earlyCancels = []earlyCancelOp{{reset: true}}
+		for _, f := range e.earlyCancels {
+			t.earlyCancels = append(t.earlyCancels, earlyCancelOp{earlyCancelEvent: f})
 		}
 	}
 }

@@ -107,7 +107,7 @@ func (ss *session) stop(m *message.Cancel) (found bool) {
 		}
 	}
 	for _, it := range items {
-		it.fence(ss.srv.opt.Dispatch)
+		it.cancelRest(ss.srv.opt.Dispatch)
 	}
 	return found || len(items) > 0
 }
@@ -118,9 +118,9 @@ func (it *item) isLast() bool {
 	return it.sub.Call.ID == it.sub.Request.Calls[len(it.sub.Request.Calls)-1].ID
 }
 
-// fence cancels in advance the remaining parts of a stopped item if none runs now. The client may have disconnected,
+// cancelRest cancels in advance the remaining parts of a stopped item if none runs now. The client may have disconnected,
 // and may send the item again.
-func (it *item) fence(d *dispatch.Dispatcher) {
+func (it *item) cancelRest(d *dispatch.Dispatcher) {
 	isPart := func(c *dispatch.Call) bool { return whose(c.Key()) == it.whose() }
 	if item := it.sub.Request.Item; !it.isLast() && !slices.ContainsFunc(d.Find(it.sub.Client, item), isPart) {
 		d.CancelEarly(context.Background(), it.sub.Client, &it.sub.Request.AgentID, item)

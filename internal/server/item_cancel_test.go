@@ -262,8 +262,8 @@ func TestTheLateCancelOfAnItemStopsNoOtherAgentsCall(t *testing.T) {
 	}
 }
 
-// What it would stop has ended: a fence of it would stop something else.
-func TestACancelDuringTheLastCommandOfAnItemLeavesNoFence(t *testing.T) {
+// What it would stop has ended: an early cancel of it would stop something else.
+func TestACancelDuringTheLastCommandOfAnItemLeavesNoEarlyCancel(t *testing.T) {
 	t.Parallel()
 	for _, when := range []string{"while it ends", "when it has ended"} {
 		t.Run(when, func(t *testing.T) {
@@ -304,8 +304,8 @@ func TestACancelDuringTheLastCommandOfAnItemLeavesNoFence(t *testing.T) {
 			if answer, _ := until(t, conn, "shell_call_output"); strings.Contains(answer, "call was cancelled") {
 				t.Errorf("it was answered by %s", answer)
 			}
-			if left := o.Journal.Fences(); inTime && len(left["agent"]) != 0 {
-				t.Errorf("%q are fenced", left)
+			if left := o.Journal.EarlyCancels(); inTime && len(left["agent"]) != 0 {
+				t.Errorf("%q are cancelled early", left)
 			}
 		})
 	}

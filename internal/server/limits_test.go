@@ -43,8 +43,8 @@ func TestACancelThatComesFirstHolds(t *testing.T) {
 	}
 }
 
-// An approver's cancel of an unknown id is no agent's, so it fences nothing.
-func TestOnlyAnAgentFencesItsOwnIDs(t *testing.T) {
+// An approver's cancel of an unknown id is no agent's, so it early cancels nothing.
+func TestOnlyAnAgentCancelsItsOwnIDsEarly(t *testing.T) {
 	t.Parallel()
 	ts := newCallServer(t, policy.Allow, hello)
 	person, agent := dialAs(t, ts, approverSecret), dialAs(t, ts, agentSecret)

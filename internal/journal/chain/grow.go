@@ -59,7 +59,7 @@ func (l *Log) readOn(size int64) error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("cannot read the log: %w", err)
 	}
-	if blank(l.next[:n]) {
+	if isZero(l.next[:n]) {
 		return nil
 	}
 	s := scan(l.file, Mark{l.last.Number, l.last.Segment, l.end, l.last.Hash}, size)

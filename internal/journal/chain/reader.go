@@ -62,7 +62,7 @@ func (r *Reader) Record(segment uint32, offset int64) (Record, error) {
 			return Record{}, r.broken(segment, offset, err)
 		}
 	}
-	rec, _, err := loose(p[:size], segment, offset)
+	rec, _, err := decodeUnlinked(p[:size], segment, offset)
 	if err != nil {
 		return Record{}, r.broken(segment, offset, nil)
 	}
@@ -87,7 +87,7 @@ func (r *Reader) Each(segment uint32, offset int64, to uint64, seen func(Record)
 		}
 		rest := p[:n]
 		for len(rest) >= bodyAt {
-			rec, end, err := loose(rest, segment, offset)
+			rec, end, err := decodeUnlinked(rest, segment, offset)
 			if end > int64(len(rest)) {
 				if end > int64(len(p)) {
 					p = make([]byte, end)
@@ -109,8 +109,8 @@ func (r *Reader) Each(segment uint32, offset int64, to uint64, seen func(Record)
 	return nil
 }
 
-// loose decodes the record at the beginning of p without checking its predecessor. The returned size may exceed p.
-func loose(p []byte, segment uint32, offset int64) (Record, int64, error) {
+// decodeUnlinked decodes the record at the beginning of p without checking its predecessor. The returned size may exceed p.
+func decodeUnlinked(p []byte, segment uint32, offset int64) (Record, int64, error) {
 	size := bodyAt + int64(binary.BigEndian.Uint32(p))
 	if size > bodyAt+MaxBody {
 		return Record{}, 0, errBroken

@@ -100,7 +100,7 @@ func (s *scanner) next() (Record, error) {
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
 		return Record{}, err
-	case blank(head):
+	case isZero(head):
 		return Record{}, io.EOF
 	case err != nil:
 		return Record{}, errBroken
@@ -113,7 +113,7 @@ func (s *scanner) next() (Record, error) {
 	if _, err := io.ReadFull(s.in, text); err != nil {
 		return Record{}, shorter(err)
 	}
-	r, _, err := loose(text, s.at.Segment, s.at.Offset)
+	r, _, err := decodeUnlinked(text, s.at.Segment, s.at.Offset)
 	if err != nil {
 		return Record{}, err
 	}
@@ -126,7 +126,7 @@ func (s *scanner) next() (Record, error) {
 }
 
 // blank reports whether p contains only zeros. No record begins like that; see Log.Extend.
-func blank(p []byte) bool { return len(bytes.TrimLeft(p, "\x00")) == 0 }
+func isZero(p []byte) bool { return len(bytes.TrimLeft(p, "\x00")) == 0 }
 
 // written returns the offset of the trailing zeros of a file. The first of them may belong to a record.
 func written(f io.ReaderAt, size int64) (int64, error) {

@@ -49,8 +49,8 @@ func (j *Journal) Messages(ctx context.Context, each func(Row) error) error {
 		run_id, step_id, otid, tool_call_id, status, body, group_id, sender_id FROM messages ORDER BY seq`, each)
 }
 
-// Fences passes the client and id of each fence to each, in order.
-func (j *Journal) Fences(ctx context.Context, each func(Row) error) error {
+// EarlyCancels passes the client and id of each early cancel to each, in order.
+func (j *Journal) EarlyCancels(ctx context.Context, each func(Row) error) error {
 	return j.each(ctx, "SELECT client, tool_call_id FROM fences ORDER BY id", each)
 }
 

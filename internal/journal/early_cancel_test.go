@@ -8,41 +8,41 @@ import (
 	"github.com/toold/toold/internal/must"
 )
 
-func TestFencesOutliveTheDaemon(t *testing.T) {
+func TestEarlyCancelsOutliveTheDaemon(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j, err := journal.Open(t.Context(), dir, journal.Self())
 	must.Do(t, err)
-	fence := func(client string, agent *string, id string) bool {
+	cancel := func(client string, agent *string, id string) bool {
 		t.Helper()
-		fenced, err := j.Fence(t.Context(), client, agent, id, 3)
+		recorded, err := j.CancelEarly(t.Context(), client, agent, id, 3)
 		must.Do(t, err)
-		return fenced
+		return recorded
 	}
 	receive(t, j, call("used"))
 	own, other, none := "agent-1", "agent-2", ""
-	if fence("agent", nil, "used") || fence("agent", &own, "used") || !fence("somebody", nil, "used") || !fence("somebody", &own, "used") {
-		t.Error("an id is the client's own: it is fenced unless that client has used it")
+	if cancel("agent", nil, "used") || cancel("agent", &own, "used") || !cancel("somebody", nil, "used") || !cancel("somebody", &own, "used") {
+		t.Error("an id is the client's own: it is cancelled unless that client has used it")
 	}
-	if !fence("agent", &other, "used") || !fence("agent", &none, "used") {
-		t.Error("an id is an agent's own: it is fenced unless that agent has used it")
+	if !cancel("agent", &other, "used") || !cancel("agent", &none, "used") {
+		t.Error("an id is an agent's own: it is cancelled unless that agent has used it")
 	}
 	for i := range 5 {
 		id := fmt.Sprint(i)
 		for range 2 { // again is no matter
-			if !fence("agent", &own, id) {
-				t.Errorf("%s was not fenced", id)
+			if !cancel("agent", &own, id) {
+				t.Errorf("%s was not cancelled early", id)
 			}
 		}
 	}
-	j.Unfence("agent", j.FenceName(&own, "3"), fails(t))
-	for _, name := range []string{"4", j.FenceName(&other, "4")} { // these are others
-		j.Unfence("agent", name, fails(t))
+	j.ForgetEarlyCancel("agent", j.EarlyCancelName(&own, "3"), fails(t))
+	for _, name := range []string{"4", j.EarlyCancelName(&other, "4")} { // these are others
+		j.ForgetEarlyCancel("agent", name, fails(t))
 	}
 	must.Do(t, j.Close())
 	j = open(t, dir)
-	want := map[string][]string{"somebody": {"used", j.FenceName(&own, "used")}, "agent": {j.FenceName(&own, "2"), j.FenceName(&own, "4")}}
-	must.Match(t, want, j.Fences())
+	want := map[string][]string{"somebody": {"used", j.EarlyCancelName(&own, "used")}, "agent": {j.EarlyCancelName(&own, "2"), j.EarlyCancelName(&own, "4")}}
+	must.Match(t, want, j.EarlyCancels())
 }
 
 func TestUndeliveredReturnsBackgroundCallsUntilTheyAreDelivered(t *testing.T) {
