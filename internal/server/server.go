@@ -91,7 +91,7 @@ func New(opt Options) *Server {
 	s.hub = newHub(opt)
 	s.buffers.New = func() any { return new(buffers) }
 	s.upgrader = websocket.Upgrader{
-		ReadBufferSize: 4096, WriteBufferSize: 4096, WriteBufferPool: &sync.Pool{},
+		ReadBufferSize: 1024, WriteBufferSize: 4096, WriteBufferPool: &sync.Pool{},
 		// checkOrigin has already checked it.
 		CheckOrigin: func(*http.Request) bool { return true },
 	}
@@ -150,7 +150,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request, token Token
 	s.connect(w, r, token, (*session).run)
 }
 
-// connect upgrades a connection and serves it with run until the connection ends.
+// connect upgrades a connection, and serves it with run in the background until the connection ends.
 func (s *Server) connect(w http.ResponseWriter, r *http.Request, token Token, run func(*session)) {
 	if why := s.mayConnect(token); why != "" {
 		s.refuseBusy(w, why)
@@ -167,9 +167,12 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request, token Token, ru
 		conn.Close()
 		return
 	}
-	defer s.joined.Done()
-	defer s.remove(ss)
-	run(ss)
+	// Ends with the connection. This goroutine would keep the buffers and the stack with which the request was read.
+	go func() {
+		defer s.joined.Done()
+		defer s.remove(ss)
+		run(ss)
+	}()
 }
 
 // Clients returns the number of WebSocket connections.

@@ -18,7 +18,7 @@ import (
 // maxBadFrames limits consecutive invalid frames, because answering them amplifies a flood.
 const maxBadFrames = 200
 
-// A session is one connection: a reader (the handler's goroutine), a writer, and the calls that it follows.
+// A session is one connection: a reader, a writer, and the calls that it follows.
 type session struct {
 	srv   *Server
 	id    string
