@@ -97,17 +97,19 @@ func (d *Dispatcher) judge(c *Call, said *message.Decision) func(policy.Effect) 
 }
 
 type question struct {
-	call    *Call
-	inv     tools.Invocation
-	effects []policy.Effect
-	rules   *rules // the policy that asked
-	said    *message.Decision
-	id      string        // of the approval request
-	offers  []check.Offer // how an approval can be remembered
+	call         *Call
+	inv          tools.Invocation
+	effects      []policy.Effect
+	rules        *rules // the policy that asked
+	said         *message.Decision
+	id           string                        // of the approval request
+	offers       []check.Offer                 // how an approval can be remembered
+	firstChanged func(approval.Verdict) string // of watch
 }
 
 func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *refusal) {
-	c, said, firstChanged := q.call, q.said, q.watch()
+	c, said := q.call, q.said
+	q.firstChanged = q.watch()
 	if refused := d.receive(c); refused != nil {
 		return nil, refused
 	}
@@ -134,11 +136,11 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 	yes := err == nil && answer.Approve
 	path := ""
 	if now.Action == policy.Allow || yes && answer.Arguments == "" { // an edited call is built from what is there now
-		path = firstChanged(answer)
+		path = q.firstChanged(answer)
 	}
 	switch {
 	case path != "":
-		return replaced(said, answer, path)
+		return replaced(said, answer.By, path)
 	case isSettled:
 		return settled(now, c.decided(now))
 	case yes:
@@ -148,8 +150,8 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 }
 
 // replaced refuses an allowed call whose files look different than when a person was asked.
-func replaced(said *message.Decision, answer approval.Verdict, path string) (*message.Decision, *refusal) {
-	said.Action, said.Person = policy.Deny.String(), answer.By
+func replaced(said *message.Decision, person, path string) (*message.Decision, *refusal) {
+	said.Action, said.Person = policy.Deny.String(), person
 	said.Reason = path + " has changed since a person was asked"
 	return said, &refusal{message.Denied, said.Reason + ", so nothing ran. Send the call again under a new id: they are asked about what is there now"}
 }
@@ -177,8 +179,10 @@ func (d *Dispatcher) approved(q question, answer approval.Verdict) (*message.Dec
 		return q.said, &refusal{message.Denied, "a person edited the call, and the edited one cannot run: " + err.Error()}
 	}
 	if edited != nil {
-		q.effects, c.edited = edited.Effects(), edited
+		q.inv, q.effects, c.edited = edited, edited.Effects(), edited
+		q.firstChanged = q.watch()
 	}
+	c.firstChanged = func() string { return q.firstChanged(answer) }
 	now := d.rulesFor(c).policy.Decide(q.effects)
 	if now.Action == policy.Deny {
 		return settled(now, c.decided(now))

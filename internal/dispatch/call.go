@@ -54,25 +54,26 @@ type Call struct {
 	held    int64         // see maxHeld; guarded by Dispatcher.mu
 
 	// Only the call's own goroutine changes these.
-	workspace   *Workspace             // nil before enter
-	leave       func()                 // releases workspace; nil if another call releases it
-	profile     string                 // sandbox profile required by the policy
-	approved    []string               // files that a person approved
-	opened      []policy.Effect        // reads and writes that a person approved
-	escalation  *escalation.Escalation // what a person added to the sandbox; closed with the call
-	pending     []any                  // events to emit after the call is recorded
-	edited      tools.Invocation       // runs instead of the requested call, if not nil
-	elsewhere   bool                   // another program executes it; see tools.Traits
-	earlyCancel string                 // name of a cancel that arrived before the call, or ""
-	cancel      *cancelled             // set after it has run, if it was cancelled
-	known       *journal.Record        // its record, if the journal already had the call
-	steps       []Step
-	keep        bool            // see Submission
-	kept        bool            // its record has what the next daemon needs
-	again       *journal.Record // its record, if an earlier daemon kept the call
-	joined      chan struct{}   // for kept calls: closed, with mu held, when the client has reconnected
-	resumed     chan struct{}   // for kept calls: closed when approval is requested again, or not needed
-	lost        *refusal        // why the call cannot be journaled
+	workspace    *Workspace             // nil before enter
+	leave        func()                 // releases workspace; nil if another call releases it
+	profile      string                 // sandbox profile required by the policy
+	approved     []string               // files that a person approved
+	opened       []policy.Effect        // reads and writes that a person approved
+	firstChanged func() string          // returns a file that changed since a person was asked, or ""
+	escalation   *escalation.Escalation // what a person added to the sandbox; closed with the call
+	pending      []any                  // events to emit after the call is recorded
+	edited       tools.Invocation       // runs instead of the requested call, if not nil
+	elsewhere    bool                   // another program executes it; see tools.Traits
+	earlyCancel  string                 // name of a cancel that arrived before the call, or ""
+	cancel       *cancelled             // set after it has run, if it was cancelled
+	known        *journal.Record        // its record, if the journal already had the call
+	steps        []Step
+	keep         bool            // see Submission
+	kept         bool            // its record has what the next daemon needs
+	again        *journal.Record // its record, if an earlier daemon kept the call
+	joined       chan struct{}   // for kept calls: closed, with mu held, when the client has reconnected
+	resumed      chan struct{}   // for kept calls: closed when approval is requested again, or not needed
+	lost         *refusal        // why the call cannot be journaled
 
 	mu       sync.Mutex
 	events   []any // append-only; ends with a Final

@@ -239,6 +239,8 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 		ended:    make(chan struct{}),
 		watchers: make(map[*Watcher]struct{}),
 		progress: progress{state: message.CallReceived},
+
+		firstChanged: func() string { return "" },
 	}
 	c.asker, c.seen = sync.OnceValue(c.findAsker), d.seen
 	return c, ctx

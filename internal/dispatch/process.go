@@ -17,6 +17,7 @@ import (
 
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/argument"
 	"github.com/toold/toold/tools/spool"
@@ -89,27 +90,18 @@ func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 	defer started()
 	defer d.rescue(c, &out)
 	inv, refused := d.parse(ctx, c)
+	var leave func()
 	if refused == nil {
-		out.decision, refused = d.authorise(ctx, c, inv)
-	}
-	if c.edited != nil {
-		inv = c.edited
-		c.proceed(message.CallReceived, func(p *progress) { p.preview = beginning(inv.Text()) })
+		inv, out.decision, leave, refused = d.admitted(ctx, c, inv)
 	}
 	if refused == nil {
-		refused = c.awaitClient(ctx)
-	}
-	if refused == nil {
-		var leave func()
-		if leave, refused = d.awaitSlot(ctx, c); refused == nil {
-			defer leave()
-			started()
-			ready, drop := d.prepare(ctx, c, inv)
-			defer drop()
-			refused = d.begin(c, inv, out.decision)
-			if ready(); refused == nil && ctx.Err() != nil {
-				refused = stopped(ctx)
-			}
+		defer leave()
+		started()
+		ready, drop := d.prepare(ctx, c, inv)
+		defer drop()
+		refused = d.begin(c, inv, out.decision)
+		if ready(); refused == nil && ctx.Err() != nil {
+			refused = stopped(ctx)
 		}
 	}
 	switch {
@@ -120,6 +112,48 @@ func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 		return d.background(ctx, c, inv, out)
 	}
 	return d.execute(ctx, c, inv, out)
+}
+
+// admitted decides the call and waits for its client and for a slot, which the caller releases by leave. It decides again
+// if the policy changed meanwhile. It returns what is to run, which a person may have edited.
+func (d *Dispatcher) admitted(ctx context.Context, c *Call, inv tools.Invocation) (_ tools.Invocation, said *message.Decision, leave func(), refused *refusal) {
+	for {
+		decided := d.rulesFor(c)
+		said, refused = d.authorise(ctx, c, inv)
+		if c.edited != nil {
+			inv = c.edited
+			c.proceed(message.CallReceived, func(p *progress) { p.preview = beginning(inv.Text()) })
+		}
+		if refused == nil {
+			refused = c.awaitClient(ctx)
+		}
+		if refused == nil {
+			leave, refused = d.awaitSlot(ctx, c)
+		}
+		if refused != nil {
+			return inv, said, nil, refused
+		}
+		if path := c.firstChanged(); path != "" {
+			leave()
+			said, refused = replaced(said, said.Person, path)
+			return inv, said, nil, refused
+		}
+		if !d.isOutdated(c, decided, said, inv) {
+			return inv, said, leave, nil
+		}
+		leave()
+	}
+}
+
+// isOutdated reports whether a call has to be decided again, because its policy was replaced. An approval counts for as
+// long as the policy asks.
+func (d *Dispatcher) isOutdated(c *Call, decided *rules, said *message.Decision, inv tools.Invocation) bool {
+	select {
+	case <-decided.replaced:
+		return said.By == "policy" || d.rulesFor(c).policy.Decide(inv.Effects()).Action != policy.Ask
+	default:
+		return false
+	}
 }
 
 // prepare lets an invocation prepare while the journal records the intent. ready waits for the preparation and repeats
