@@ -50,6 +50,8 @@ func checkGlob(pattern, text string, parts []string) error {
 		return fmt.Errorf("unknown placeholder in %q: expected ${workspace}, ${home} or ${tmp}", pattern)
 	case !strings.HasPrefix(text, "/"):
 		return fmt.Errorf("path pattern %q is relative: begin with /, ~/, ** or ${workspace}", pattern)
+	case len(text) > 1 && strings.HasSuffix(text, "/"):
+		return fmt.Errorf("path pattern %q ends with /: write %q for the folder with all that is in it", pattern, pattern+"**")
 	case !doublestar.ValidatePattern(text):
 		return fmt.Errorf("path pattern %q is malformed", pattern)
 	}

@@ -66,8 +66,8 @@ type commandRule struct {
 	Run          []string `yaml:"run" doc:"Commands: * is one word, ** any number, {a,b} a choice."`
 	PermitFlags  []string `yaml:"permit_flags" doc:"Flags known to be unsafe that the rule wants to cover. For allow."`
 	ForbidFlags  []string `yaml:"forbid_flags" doc:"Flags that the rule does not cover. For allow."`
-	RequireFlags []string `yaml:"require_flags" doc:"Flags with their values that a command must have, in any spelling and place, and that patterns leave out. For allow."`
-	Dirs         []string `yaml:"cwd" doc:"Folders in which the rule holds."`
+	RequireFlags []string `yaml:"require_flags" empty:"no" doc:"Flags with their values that a command must have, in any spelling and place, and that patterns leave out. For allow."`
+	Dirs         []string `yaml:"cwd" empty:"no" doc:"Folders in which the rule holds."`
 	Profile      string   `yaml:"sandbox" oneof:"sandbox read-only workspace-write" doc:"The sandbox in which such a command runs, when it is stricter than the configured one."`
 	Examples     struct {
 		Match    []string `yaml:"match" doc:"Commands that the rule must match."`
@@ -77,16 +77,16 @@ type commandRule struct {
 
 type pathRule struct {
 	ruleHead
-	Ops   []string `yaml:"ops" oneof:"operation read write" doc:"What is done to the path; both when absent."`
+	Ops   []string `yaml:"ops" empty:"no" oneof:"operation read write" doc:"What is done to the path; both when absent."`
 	Match []string `yaml:"match" doc:"Paths: * within a name, ** any depth, {a,b} a choice; ${workspace}, ${home}, ${tmp}."`
 }
 
 type netRule struct {
 	ruleHead
 	Hosts   []string `yaml:"hosts" doc:"Names, addresses, or *. and a name."`
-	Ports   []int    `yaml:"ports" doc:"Any when absent."`
-	Schemes []string `yaml:"schemes" doc:"Any when absent."`
-	Methods []string `yaml:"methods" doc:"Of HTTP; any when absent."`
+	Ports   []int    `yaml:"ports" empty:"no" doc:"Any when absent."`
+	Schemes []string `yaml:"schemes" empty:"no" doc:"Any when absent."`
+	Methods []string `yaml:"methods" empty:"no" doc:"Of HTTP; any when absent."`
 }
 
 type clientRule struct {

@@ -55,6 +55,8 @@ func TestTheSchemaRefusesWhatTheReaderRefuses(t *testing.T) {
 		"version: 1\ndefaults: {unanalysable: allow}", "version: 1\ncommands: [{id: x, run: [a]}]",
 		"version: 1\ncommands: [{id: x, decision: ask, run: [a], sandbox: danger-full-access}]",
 		"version: 1\nask: {timeout: soon}", "version: 1\nclients: [{match: {clint: a}, policy: b}]", "version: 1\npresets: shell-readonly",
+		"version: 1\ncommands: [{id: x, decision: allow, run: [a], cwd: []}]", "version: 1\npaths: [{id: x, decision: allow, match: [/a], ops: }]",
+		"version: 1\nnet: [{id: x, decision: allow, hosts: [a.b], schemes: [], ports: []}]",
 	} {
 		if v.Validate(plainValue(t, []byte(src))) == nil {
 			t.Errorf("the schema accepts %q", src)

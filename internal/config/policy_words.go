@@ -157,6 +157,9 @@ func schemaOfObject(t reflect.Type) map[string]any {
 				property = map[string]any{"type": "array", "items": property}
 			}
 		}
+		if f.Tag.Get("empty") == "no" {
+			property["minItems"] = 1
+		}
 		if doc := f.Tag.Get("doc"); doc != "" {
 			property["description"] = doc
 		}

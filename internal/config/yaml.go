@@ -205,7 +205,11 @@ func (d *decoder) object(n ast.Node, v reflect.Value, path string) error {
 			continue
 		}
 		d.words = strings.Fields(field.Get("oneof"))
-		d.note(d.value(e.Value, field.Value, join(path, key)))
+		err := d.value(e.Value, field.Value, join(path, key))
+		if field.Get("empty") == "no" && isEmpty(e.Value) {
+			err = d.errorAt(at, "%s is empty: leave the key out if the rule has no such limit", join(path, key))
+		}
+		d.note(err)
 	}
 	if at := placeIn(v); at != nil {
 		*at = place{positionOf(n), path, d.count > before}

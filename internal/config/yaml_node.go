@@ -90,6 +90,12 @@ func keyText(n ast.MapKeyNode) string {
 	return n.String()
 }
 
+func isEmpty(n ast.Node) bool {
+	seq, isList := n.(*ast.SequenceNode)
+	_, isNull := n.(*ast.NullNode)
+	return isNull || isList && len(seq.Values) == 0
+}
+
 func kindOf(n ast.Node) string {
 	switch n.(type) {
 	case *ast.NullNode:
