@@ -284,11 +284,15 @@ func (g *global) register(ctx context.Context, cfg config.Config) error {
 	return nil
 }
 
-// elsewhere returns a function that loads the configuration of another workspace from the file read at the start.
+// elsewhere returns a function that loads the configuration of another workspace from the file read at the start, and
+// with the working directory of the start, which may be removed later.
 func (g *global) elsewhere(cfg config.Config) func(root string) (config.Config, error) {
+	options := g.options
+	options.Path, options.Text = cfg.File, cfg.Text
+	options.Dir, _ = os.Getwd()
 	return func(root string) (config.Config, error) {
-		options := g.options
-		options.Path, options.Text, options.Workspace = cfg.File, cfg.Text, root
+		options := options
+		options.Workspace = root
 		return config.Load(options)
 	}
 }

@@ -143,7 +143,7 @@ func newLoader(o Options) (*loader, error) {
 	if l.dir == "" {
 		dir, err := os.Getwd()
 		if err != nil {
-			return nil, fmt.Errorf("cannot tell the working directory: %w", err)
+			return nil, fmt.Errorf("the working directory is gone or cannot be read (%w); change to another", err)
 		}
 		l.dir = dir
 	}
