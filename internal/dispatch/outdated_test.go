@@ -66,7 +66,7 @@ func TestAQueuedCallFollowsThePolicyOfItsStart(t *testing.T) {
 		"denies":                  {policy.Allow, policy.Deny, 0, ""},
 		"asks":                    {policy.Allow, policy.Ask, 1, "person"},
 		"denies what was asked":   {policy.Ask, policy.Deny, 1, ""},
-		"allows what was asked":   {policy.Ask, policy.Allow, 1, "policy"},
+		"allows what was asked":   {policy.Ask, policy.Allow, 1, "person"},
 		"asks what was asked too": {policy.Ask, policy.Ask, 1, "person"},
 	} {
 		b, free := crowdedBench(t, tc.before, &probe{})

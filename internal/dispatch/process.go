@@ -145,12 +145,12 @@ func (d *Dispatcher) admitted(ctx context.Context, c *Call, inv tools.Invocation
 	}
 }
 
-// isOutdated reports whether a call has to be decided again, because its policy was replaced. An approval counts for as
-// long as the policy asks.
+// isOutdated reports whether a call has to be decided again, because its policy was replaced. An approval counts unless
+// the new policy denies the call.
 func (d *Dispatcher) isOutdated(c *Call, decided *rules, said *message.Decision, inv tools.Invocation) bool {
 	select {
 	case <-decided.replaced:
-		return said.By == "policy" || d.rulesFor(c).policy.Decide(inv.Effects()).Action != policy.Ask
+		return said.By == "policy" || d.rulesFor(c).policy.Decide(inv.Effects()).Action == policy.Deny
 	default:
 		return false
 	}
