@@ -38,7 +38,7 @@ type Entry struct {
 	Pieces  []config.Piece  `json:"pieces"`
 }
 
-// add changes a policy file. If reload fails, it restores the file.
+// add changes a policy file. If reload fails, or the change cannot be saved for undo, it restores the file.
 func (b *rulebook) add(file string, e Entry, reload func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,13 +59,17 @@ func (b *rulebook) add(file string, e Entry, reload func() error) error {
 	if err := replaceFile(file, next); err != nil {
 		return err
 	}
-	if err := reload(); err != nil {
+	if err = reload(); err == nil {
+		err = b.save(append(list, e))
+	}
+	if err != nil {
 		return errors.Join(fmt.Errorf("the policy with the rule cannot be used, and was put back: %w", err), replaceFile(file, old), reload())
 	}
-	return b.save(append(list, e))
+	return nil
 }
 
-// Undo removes the latest Entry from its policy file.
+// Undo removes the latest Entry from its policy file. After an error, it is still the latest one only if the file may be
+// corrected.
 func Undo(stateDir string) (Entry, error) { return rulebookIn(stateDir).undo() }
 
 func (b *rulebook) undo() (Entry, error) {
@@ -80,17 +84,23 @@ func (b *rulebook) undo() (Entry, error) {
 	}
 	last := list[len(list)-1]
 	src, err := os.ReadFile(last.File)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return last, errors.Join(fmt.Errorf("the policy is gone: %w", err), b.save(list[:len(list)-1]))
+	case err != nil:
 		return last, fmt.Errorf("cannot read the policy: %w", err)
 	}
-	out, err := config.UndoPolicy(last.File, src, last.Changes, last.Pieces)
-	if err != nil {
-		return last, err
+	out, changed := config.UndoPolicy(last.File, src, last.Changes, last.Pieces)
+	if _, faulty := errors.AsType[*config.Error](changed); faulty {
+		return last, changed
 	}
-	if err := replaceFile(last.File, out); err != nil {
-		return last, err
+	if changed == nil {
+		err = replaceFile(last.File, out)
 	}
-	return last, b.save(list[:len(list)-1])
+	if err == nil {
+		err = b.save(list[:len(list)-1])
+	}
+	return last, errors.Join(changed, err)
 }
 
 func (b *rulebook) entries() (list []Entry, err error) {
