@@ -149,7 +149,11 @@ func (g *global) ensureDaemon(ctx context.Context, cfg config.Config) (d service
 }
 
 func (g *global) down(ctx context.Context, cfg config.Config, _ []string) error {
+	notice := time.AfterFunc(5*time.Second, func() {
+		fmt.Fprintln(g.Err, "toold: waiting for the daemon, which answers running calls first: toold calls")
+	})
 	d, ok, err := onboard.Stop(ctx, cfg.StateDir)
+	notice.Stop()
 	switch {
 	case err != nil:
 		return err

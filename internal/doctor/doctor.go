@@ -140,7 +140,7 @@ func portFinding(ctx context.Context, d reach.Daemon) Finding {
 		at, _ := d.Endpoint()
 		return Finding{Name: "address", OK: true, Is: "a daemon serves " + at.URL + " already"}
 	case !errors.Is(err, reach.ErrNotRunning):
-		return Finding{Name: "address", Is: err.Error(), Fix: "restart the daemon: toold serve"}
+		return Finding{Name: "address", Is: err.Error(), Fix: "restart the daemon: toold down; toold up"}
 	}
 	l, err := loopback.Listen("tcp", d.Config.Listen)
 	if err != nil {

@@ -185,6 +185,9 @@ func pinned(file string) (*tls.Config, error) {
 	}, nil
 }
 
+// answerTime limits a request to a daemon that hangs, as a handshake is limited.
+const answerTime = 30 * time.Second
+
 // Request sends an HTTP request with the token of a role, and returns the body of the answer.
 func (d Daemon) Request(ctx context.Context, role, method, path string) ([]byte, error) {
 	secret, err := d.Secret(role)
@@ -201,7 +204,7 @@ func (d Daemon) Request(ctx context.Context, role, method, path string) ([]byte,
 		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+secret)
-	web := http.Client{Transport: &http.Transport{DialContext: loopback.Dial, TLSClientConfig: at.TLS, DisableKeepAlives: true}}
+	web := http.Client{Timeout: answerTime, Transport: &http.Transport{DialContext: loopback.Dial, TLSClientConfig: at.TLS, DisableKeepAlives: true}}
 	res, err := web.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("no daemon answers: %w; start one with `toold serve`, or name another with --listen", err)

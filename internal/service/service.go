@@ -38,6 +38,9 @@ type Daemon struct {
 // every is the interval of checks of the state directory.
 const every = 20 * time.Millisecond
 
+// longestEnd is more than a daemon takes to end: limits.grace, at most a minute, and another minute.
+const longestEnd = 3 * time.Minute
+
 // Start returns the daemon of the state directory as soon as it can be reached. It starts the daemon if none runs.
 // The error contains what the daemon printed.
 func Start(ctx context.Context, o Options) (d Daemon, err error) {
@@ -133,7 +136,7 @@ func end(ctx context.Context, stateDir string, d statedir.Daemon) error {
 	if err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("cannot end the daemon (process %d): %w", d.PID, err)
 	}
-	tick := time.Tick(every)
+	tick, late := time.Tick(every), time.After(longestEnd)
 	for {
 		if still, err := statedir.Served(stateDir); err != nil || !still {
 			return err
@@ -142,6 +145,8 @@ func end(ctx context.Context, stateDir string, d statedir.Daemon) error {
 		case <-tick:
 		case <-ctx.Done():
 			return fmt.Errorf("the daemon (process %d) has not ended yet: %w", d.PID, context.Cause(ctx))
+		case <-late:
+			return fmt.Errorf("the daemon (process %d) has not ended in %s, so it hangs or is stopped; this ends it with its calls, which it then cannot answer: kill -KILL %[1]d", d.PID, longestEnd)
 		}
 	}
 }
