@@ -1,8 +1,11 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"syscall"
 
 	"go.uber.org/zap"
 
@@ -38,32 +41,47 @@ func (d *Daemon) tokens() (func() []server.Token, error) {
 			return nil, err
 		}
 	}
-	return func() []server.Token {
+	return lasting(func() ([]server.Token, error) {
 		list, err := readTokens(d.Config)
 		if err != nil {
 			d.Log.Warn("a token cannot be used", zap.Error(err))
 		}
-		return list
-	}, nil
+		return list, err
+	}), nil
 }
 
-// readTokens returns the usable tokens. err is about the last unusable one.
+// lasting returns a function that reads tokens. If they cannot be read for now, for instance because too many files are
+// open, it returns those of the last time that are still valid: a client must not learn that its token is wrong.
+func lasting(read func() ([]server.Token, error)) func() []server.Token {
+	var mu sync.Mutex
+	var last []server.Token
+	return func() []server.Token {
+		list, err := read()
+		mu.Lock()
+		defer mu.Unlock()
+		if why, is := errors.AsType[syscall.Errno](err); is && why.Temporary() {
+			return slices.DeleteFunc(slices.Clone(last), func(t server.Token) bool { return !t.Valid() })
+		}
+		last = list
+		return list
+	}
+}
+
+// readTokens returns the usable tokens. err is about the unusable ones.
 func readTokens(cfg config.Config) (list []server.Token, err error) {
 	for _, t := range cfg.Tokens {
 		token, problem := tokens.Read(tokens.In(cfg.StateDir).Configured(t.Name))
 		if problem != nil {
-			err = problem
+			err = errors.Join(err, problem)
 			continue
 		}
 		list = append(list, server.Token{Name: t.Name, Secret: token.Secret, Roles: roles(t), Valid: token.Valid})
 	}
 	agents, problem := tokens.In(cfg.StateDir).Agents()
-	if problem != nil {
-		err = problem
-	}
+	err = errors.Join(err, problem)
 	for _, a := range agents {
 		if slices.ContainsFunc(cfg.Tokens, func(t config.Token) bool { return t.Name == a.Name }) {
-			err = fmt.Errorf("the token %s has the name of another in the configuration; revoke one of them", a.File)
+			err = errors.Join(err, fmt.Errorf("the token %s has the name of another in the configuration; revoke one of them", a.File))
 			continue
 		}
 		list = append(list, server.Token{Name: a.Name, Secret: a.Secret, Roles: []server.Role{server.Agent}, Valid: a.Valid})
