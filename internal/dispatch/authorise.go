@@ -109,7 +109,8 @@ type question struct {
 
 func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *refusal) {
 	c, said := q.call, q.said
-	q.firstChanged = q.watch()
+	seen, firstChanged := q.watch()
+	q.firstChanged = firstChanged
 	if refused := d.receive(c); refused != nil {
 		return nil, refused
 	}
@@ -122,7 +123,7 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 	expires := c.askedAt().Add(patience)
 	shown := approvalRequest(ctx, c, q.inv, q.askedFirst(), said, expires)
 	shown.Effects = append(shown.Effects, c.offline(q.effects)...)
-	shown.ID = c.approvalID()
+	shown.ID = c.approvalID(shown, seen)
 	q.id, q.offers = shown.ID, d.offers(ctx, q)
 	shown.MayWiden, shown.Suggestions = (*message.MayWiden)(escalationLimits(q).Offer(q.call.base())), suggestions(q)
 	var later error
@@ -180,7 +181,7 @@ func (d *Dispatcher) approved(q question, answer approval.Verdict) (*message.Dec
 	}
 	if edited != nil {
 		q.inv, q.effects, c.edited = edited, edited.Effects(), edited
-		q.firstChanged = q.watch()
+		_, q.firstChanged = q.watch()
 	}
 	c.firstChanged = func() string { return q.firstChanged(answer) }
 	now := d.rulesFor(c).policy.Decide(q.effects)

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -182,8 +183,14 @@ func (c *Call) askedAt() time.Time {
 	return time.Now()
 }
 
-// approvalID returns an id that does not change with a restart.
-func (c *Call) approvalID() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %q %q", c.rec, c.key.Client, c.key.Agent, c.key.ID))
+// approvalID returns an id that does not change with a restart, unless what is asked, or a file that counts, has: a late
+// answer must not approve what its sender did not see.
+func (c *Call) approvalID(asked message.ApprovalRequest, seen map[string]sight) string {
+	text := fmt.Appendf(nil, "%d %q %q %q", c.rec, c.key.Client, c.key.Agent, c.key.ID)
+	text = fmt.Appendf(text, "%q %q %q %q %q", asked.Rule, asked.Source, asked.Reason, asked.Preview, asked.Effects)
+	for _, path := range slices.Sorted(maps.Keys(seen)) {
+		text = fmt.Appendf(text, "%q %q", path, seen[path].text())
+	}
+	sum := sha256.Sum256(text)
 	return fmt.Sprintf("approval-%x", sum[:16])
 }

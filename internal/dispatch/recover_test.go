@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -196,6 +198,31 @@ func TestAWaitingCallIsAskedAgainAfterARestart(t *testing.T) {
 		page, err := second.journal.List(t.Context(), journal.Query{CallID: "call_1", MessageTypes: []string{"tool_return_message"}})
 		if err != nil || len(page.Messages) != 1 || page.Messages[0].RunID != "run-1" {
 			t.Errorf("%s: it has %d returns, %v", name, len(page.Messages), err)
+		}
+	}
+}
+
+// A person who read the first question must not answer another one with it.
+func TestAQuestionAboutSomethingElseAfterARestartHasAnotherID(t *testing.T) {
+	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
+	link := filepath.Join(dir, "link")
+	for _, changes := range []bool{false, true} {
+		l := newLives(t)
+		reading := func(*Options) {
+			l.tools[len(l.tools)-1].does = policy.Effect{Kind: policy.Read, Path: link, Canonical: filepath.Join(dir, "a")}
+		}
+		must.Do(t, os.RemoveAll(link))
+		must.Do(t, os.Symlink("a", link))
+		first := l.next(t, policy.Ask, reading)
+		asked, _ := first.asks(t, "call_1")
+		halt(t, first)
+		if changes {
+			must.Do(t, os.Remove(link))
+			must.Do(t, os.Symlink("b", link))
+		}
+		second := l.next(t, policy.Ask, reading)
+		if again := second.approvals.Pending(); len(again) != 1 || (again[0].ID != asked.ID) != changes {
+			t.Errorf("changed: %v; first was %s, and now wait %+v", changes, asked.ID, again)
 		}
 	}
 }

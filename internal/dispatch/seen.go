@@ -43,16 +43,28 @@ func (s sight) equals(o sight) bool {
 	return os.SameFile(s.info, o.info) && s.info.Mode().Type() == o.info.Mode().Type()
 }
 
+// text returns the same text for equal sights.
+func (s sight) text() string {
+	file := ""
+	if s.info != nil {
+		file = s.info.Mode().Type().String()
+		if stat, ok := s.info.Sys().(*syscall.Stat_t); ok {
+			file += fmt.Sprint(stat.Dev, stat.Ino)
+		}
+	}
+	return fmt.Sprintf("%q %q %s", s.canonical, s.sum, file)
+}
+
 // maxSummed limits the bytes that are read of all files of a call, small ones first. Of further files size and time
 // count.
 const maxSummed = 64 << 20
 
-// watch looks at the files on which a call works. firstChanged returns one that looks different when it is called, or
+// watch looks at the files on which a call works, of which before are those of the asked parts. firstChanged returns one that looks different when it is called, or
 // "". If the answer widens the sandbox, the files of all parts of the call count. Nothing keeps others from changing
 // files while the call runs.
-func (q question) watch() (firstChanged func(approval.Verdict) string) {
+func (q question) watch() (before map[string]sight, firstChanged func(approval.Verdict) string) {
 	if _, ok := q.inv.(tools.Previewed); ok {
-		return func(approval.Verdict) string { return "" } // Execute compares
+		return nil, func(approval.Verdict) string { return "" } // Execute compares
 	}
 	files := q.files(false)
 	before, all := sights(files), map[string]aspect{}
@@ -60,7 +72,8 @@ func (q question) watch() (firstChanged func(approval.Verdict) string) {
 		all = q.files(true)
 	}
 	beforeAll := sights(all)
-	return func(v approval.Verdict) string {
+	return before, func(v approval.Verdict) string {
+		files, before := files, before
 		if v.Escalation != (approval.Escalation{}) {
 			files, before = all, beforeAll
 		}
