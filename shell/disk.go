@@ -160,9 +160,9 @@ func (w *walker) operandPaths(c *programs.Command, s *state, of func(programs.Op
 		if o.Word.Dynamic || !of(o) {
 			continue
 		}
-		for e := range w.pathEffects(kindOf(o.Kind), o.Word.Text, s) {
+		for e, raw := range w.pathEffects(kindOf(o.Kind), o.Word.Text, s) {
 			out = append(out, e.Path)
-			if real := w.linkItself(e.Path); real != e.Path {
+			if real := w.linkItself(strings.TrimRight(raw, "/")); real != e.Path {
 				out = append(out, real)
 			}
 		}

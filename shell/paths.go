@@ -1,7 +1,9 @@
 package shell
 
 import (
+	"cmp"
 	"iter"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -64,10 +66,10 @@ func (w *walker) operandPath(o programs.Operand, s *state, source string) {
 		return
 	}
 	all := o.Kind == programs.Write && o.Tree && strings.HasSuffix(text, "*")
-	for e := range w.pathEffects(kindOf(o.Kind), text, s) {
+	for e, raw := range w.pathEffects(kindOf(o.Kind), text, s) {
 		e.Tree, e.Part, e.Source = o.Tree, w.listing(o, e, s), source
-		if o.Link && !strings.HasSuffix(text, "/") && !proc.Holds(w.resolve(filepath.Dir(e.Path))) {
-			e.Canonical = w.linkItself(e.Path)
+		if o.Link && !strings.HasSuffix(text, "/") {
+			e.Canonical = w.linkOutsideProc(e, raw)
 		}
 		if all && filepath.Dir(e.Path) == w.workspace {
 			e = policy.Effect{Kind: policy.Write, Unknown: true, Tree: true, Source: source}
@@ -93,8 +95,9 @@ func (w *walker) listing(o programs.Operand, e policy.Effect, s *state) string {
 	return o.Part
 }
 
-func (w *walker) pathEffects(kind policy.Kind, text string, s *state) iter.Seq[policy.Effect] {
-	return func(yield func(policy.Effect) bool) {
+// pathEffects returns the effects on a path, each with the path as it was given, in which ".." follows links.
+func (w *walker) pathEffects(kind policy.Kind, text string, s *state) iter.Seq2[policy.Effect, string] {
+	return func(yield func(policy.Effect, string) bool) {
 		if neutralPaths[text] {
 			return
 		}
@@ -106,7 +109,7 @@ func (w *walker) pathEffects(kind policy.Kind, text string, s *state) iter.Seq[p
 			if below, ok := strings.CutPrefix(e.Canonical, proc.Dir); ok && proc.Holds(e.Canonical) {
 				more = w.procEffects(kind, e.Path, below, s, yield)
 			} else {
-				more = yield(e)
+				more = yield(e, raw)
 			}
 			if !more || w.steps <= 0 {
 				return
@@ -115,15 +118,29 @@ func (w *walker) pathEffects(kind policy.Kind, text string, s *state) iter.Seq[p
 	}
 }
 
-func (w *walker) linkItself(path string) string {
-	dir := w.resolve(filepath.Dir(path))
-	if dir == "" {
-		return ""
+func (w *walker) linkOutsideProc(e policy.Effect, raw string) string {
+	if !strings.Contains(raw, "..") {
+		raw = e.Path
 	}
-	return filepath.Join(dir, filepath.Base(path))
+	if link := w.linkItself(raw); !proc.Holds(filepath.Dir(link)) {
+		return link
+	}
+	return e.Canonical
 }
 
-func (w *walker) procEffects(kind policy.Kind, asked, below string, s *state, yield func(policy.Effect) bool) bool {
+// linkItself resolves a path, which need not be clean, but for a link that is its last component.
+func (w *walker) linkItself(raw string) string {
+	dir, name := path.Split(raw)
+	if slices.Contains([]string{"", ".", ".."}, name) {
+		return w.resolve(raw)
+	}
+	if dir = w.resolve(cmp.Or(strings.TrimSuffix(dir, "/"), "/")); dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, name)
+}
+
+func (w *walker) procEffects(kind policy.Kind, asked, below string, s *state, yield func(policy.Effect, string) bool) bool {
 	if !w.enter() {
 		return false
 	}
@@ -143,7 +160,7 @@ func (w *walker) procEffects(kind policy.Kind, asked, below string, s *state, yi
 			path = "/" + path
 		}
 		for e := range w.pathEffects(kind, path, s) {
-			if e.Path = asked; !yield(e) {
+			if e.Path = asked; !yield(e, asked) {
 				return false
 			}
 		}
@@ -151,7 +168,7 @@ func (w *walker) procEffects(kind policy.Kind, asked, below string, s *state, yi
 	default:
 		e.Canonical = path
 	}
-	return yield(e)
+	return yield(e, asked)
 }
 
 // guardProc reports an unknown path or a tree that may reach any file through /proc.

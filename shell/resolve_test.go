@@ -3,11 +3,13 @@ package shell
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/toold/toold/internal/must"
+	"github.com/toold/toold/policy"
 )
 
 func TestPathsAreResolvedAsTheKernelDoes(t *testing.T) {
@@ -69,5 +71,29 @@ func TestALinkBehindAMissingFolderIsResolved(t *testing.T) {
 	must.Do(t, os.Symlink("/etc", filepath.Join(dir, "link")))
 	if got := (hostResolver{}).Canonical(dir + "/missing/../link/passwd"); got != "/etc/passwd" {
 		t.Errorf("resolved to %q, want /etc/passwd", got)
+	}
+}
+
+// A program that does not follow the last link follows those before it.
+func TestALinkBeforeDotsIsFollowed(t *testing.T) {
+	t.Parallel()
+	ws, out := must.Workspace(t)
+	for script, want := range map[string]string{
+		"rm link/../secret":         out + "/secret",
+		"rm inside/../a.txt":        ws + "/a.txt",
+		"rmdir link/../dir":         out + "/dir",
+		"mv link/../secret new":     out + "/secret",
+		"mv a.txt link/../new":      out + "/new",
+		"ln -s a.txt link/../new":   out + "/new",
+		"cd link; rm ../secret":     out + "/secret",
+		"rm link":                   ws + "/link",
+		"rm -r link/..":             out,
+		"unlink link/./../secret":   out + "/secret",
+		"rm " + ws + "/link/../dir": out + "/dir",
+	} {
+		writes := func(e policy.Effect) bool { return e.Kind == policy.Write && e.Canonical == want }
+		if got := analysed(t, ws, script); !slices.ContainsFunc(got, writes) {
+			t.Errorf("%s: %+v, want a write of %s", script, got, want)
+		}
 	}
 }
