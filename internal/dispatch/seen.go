@@ -121,19 +121,28 @@ func (q question) files(all bool) map[string]aspect {
 	return files
 }
 
-// pathsOf returns the path of an effect, or those that may have its program.
+// pathsOf returns the path of an effect, or those that may have its program. A path with ".." may lead elsewhere when a
+// link before that is replaced, so it is as the command names it.
 func pathsOf(e policy.Effect) (all []string) {
-	switch {
-	case e.Kind == policy.Read || e.Kind == policy.Write:
-		if !e.Unknown {
-			all = append(all, e.Path)
+	if e.Kind == policy.Read || e.Kind == policy.Write {
+		if e.Unknown {
+			return nil
 		}
-	case e.Kind != policy.Exec || len(e.Argv) == 0 || e.Argv[0].Dynamic:
-	case filepath.IsAbs(e.Argv[0].Text):
-		all = append(all, filepath.Clean(e.Argv[0].Text))
-	case strings.Contains(e.Argv[0].Text, "/"):
-		for _, dir := range e.Dirs {
-			all = append(all, filepath.Join(dir, e.Argv[0].Text))
+		if real, err := paths.Resolve(e.Path); err == nil && e.Canonical != "" && e.Canonical != real {
+			all = append(all, e.Canonical)
+		}
+		return append(all, e.Path)
+	}
+	for i, w := range e.Argv {
+		isProgram := i == 0 && strings.Contains(w.Text, "/")
+		switch named := isProgram || strings.Contains(w.Text, ".."); {
+		case w.Dynamic || !named:
+		case filepath.IsAbs(w.Text):
+			all = append(all, w.Text)
+		default:
+			for _, dir := range e.Dirs {
+				all = append(all, strings.TrimSuffix(dir, "/")+"/"+strings.TrimPrefix(w.Text, "./"))
+			}
 		}
 	}
 	return all

@@ -67,6 +67,8 @@ func TestWhatChangesWhileAPersonDecidesDoesNotRun(t *testing.T) {
 		"what a redirection writes":            {[]policy.Effect{run("sh"), written("out", "2> out")}, link("in.txt", "out"), true},
 		"more in what a redirection writes":    {[]policy.Effect{run("sh"), written("in.txt", ">> in.txt")}, write("in.txt", "more"), false},
 		"a program for a link":                 {[]policy.Effect{run("./run.sh")}, link("in.txt", "run.sh"), true},
+		"a link before dots":                   {[]policy.Effect{run("sh", "up/../run.sh"), read("run.sh", "asked")}, link("/etc", "up"), true},
+		"what lies behind a link and dots":     {[]policy.Effect{run("sh"), {Kind: policy.Write, Path: "/x", Canonical: "in.txt", Source: "asked"}}, rename("keep", "in.txt"), true},
 		"a directory to remove, for a link":    {[]policy.Effect{run("rm", "-r", "drafts"), written("drafts", "asked")}, link("keep", "drafts"), true},
 		"a directory to remove, for another":   {[]policy.Effect{run("rm", "-r", "drafts"), written("drafts", "asked")}, rename("keep", "drafts"), true},
 		"a directory above what is removed":    {[]policy.Effect{run("rm", "drafts/x"), written("drafts/x", "asked")}, rename("keep", "drafts"), true},
@@ -86,7 +88,9 @@ func TestWhatChangesWhileAPersonDecidesDoesNotRun(t *testing.T) {
 			must.Do(t, os.Truncate(filepath.Join(dir, "a.bin"), 65<<20)) // no bytes on the disk
 			tool := &probe{}
 			for _, e := range tc.does {
-				if e.Path != "" && !filepath.IsAbs(e.Path) {
+				if e.Path == "/x" { // as if that were up/../in.txt
+					e.Canonical = filepath.Join(dir, e.Canonical)
+				} else if e.Path != "" && !filepath.IsAbs(e.Path) {
 					e.Path = filepath.Join(dir, e.Path)
 					e.Canonical = e.Path
 				}
