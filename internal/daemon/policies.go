@@ -104,8 +104,12 @@ func (p *policies) reload() (server.Reloaded, error) {
 	return p.last, nil
 }
 
-// settleTime is how long a file must be unchanged, since editors write in several steps.
-const settleTime = 100 * time.Millisecond
+// settleTime is how long a file must be unchanged, since editors write in several steps. After longestSettle it is read
+// anyway, since calls can cause events without end.
+const (
+	settleTime    = 100 * time.Millisecond
+	longestSettle = 2 * time.Second
+)
 
 // policyFilesOf returns the files of a workspace's policy, and the paths where files may appear.
 func policyFilesOf(cfg config.Config) []string {
@@ -126,6 +130,15 @@ func policyFilesOf(cfg config.Config) []string {
 // watch reloads when a file changes or hangup receives a signal, until ctx ends.
 func (p *policies) watch(ctx context.Context, hangup <-chan os.Signal, listFiles func() []string) {
 	var quiet <-chan time.Time
+	var first time.Time
+	settle := func() {
+		if quiet == nil {
+			first = time.Now()
+		}
+		if time.Since(first) < longestSettle {
+			quiet = time.After(settleTime)
+		}
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -134,12 +147,13 @@ func (p *policies) watch(ctx context.Context, hangup <-chan os.Signal, listFiles
 			quiet = time.After(0)
 		case e := <-p.files.changes.Events:
 			if p.files.has(e.Name) && e.Op != fsnotify.Chmod {
-				quiet = time.After(settleTime)
+				settle()
 			}
 		case err := <-p.files.changes.Errors:
 			p.log.Warn("watching the policy files failed; what was missed is read now", zap.Error(err))
-			quiet = time.After(settleTime)
+			settle()
 		case <-quiet:
+			quiet = nil
 			p.files.add(listFiles()) // a directory may be new
 			p.reload()
 		}
