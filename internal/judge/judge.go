@@ -264,7 +264,7 @@ func (r *Tests) cases(cfg config.Config, file string) error {
 				own.Policy = filepath.Join(filepath.Dir(Absolute(file)), c.Policy)
 			}
 			if j, err = New(own); err != nil {
-				return err
+				return console.Exit(console.ExitConfig, fmt.Errorf("%s: %w", where, err))
 			}
 			judges[c.Policy] = j
 		}
