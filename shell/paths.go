@@ -76,6 +76,17 @@ func (w *walker) operandPath(o programs.Operand, s *state, source string) {
 		}
 		w.noteWrite(e, s)
 		w.add(e)
+		w.mayReplace(e, raw)
+	}
+}
+
+// mayReplace reports that a program may replace the link that is the last component of a path which it writes.
+func (w *walker) mayReplace(e policy.Effect, raw string) {
+	if e.Kind != policy.Write || e.Canonical == e.Path || e.Unknown {
+		return
+	}
+	if link := w.linkItself(raw); !slices.Contains([]string{"", e.Canonical, e.Path}, link) && !proc.Holds(link) {
+		w.add(policy.Effect{Kind: policy.Write, Path: link, Canonical: link, Possible: true, Source: e.Source})
 	}
 }
 

@@ -97,3 +97,20 @@ func TestALinkBeforeDotsIsFollowed(t *testing.T) {
 		}
 	}
 }
+
+// A link that is replaced is changed where it is, whatever it leads to.
+func TestALinkThatIsReplacedIsWritten(t *testing.T) {
+	t.Parallel()
+	ws, _ := must.Workspace(t)
+	must.Do(t, os.Symlink("../a.txt", filepath.Join(ws, "src/hop")))
+	for script, want := range map[string]bool{
+		"mv b.txt inside/hop": true, "ln -sf b.txt inside/hop": true, "sed -i s/a/b/ inside/../src/hop": true, "install b.txt inside/hop": true,
+		"mv b.txt inside/main.go": false, "mv b.txt file": false,
+	} {
+		at := filepath.Join(ws, "src/hop")
+		writes := func(e policy.Effect) bool { return e.Kind == policy.Write && (e.Path == at || e.Canonical == at) }
+		if got := analysed(t, ws, script); slices.ContainsFunc(got, writes) != want {
+			t.Errorf("%s: %+v, want a write of %s: %v", script, got, at, want)
+		}
+	}
+}
