@@ -88,12 +88,12 @@ const (
 )
 
 // absent lists calls that return ENOSYS, so that programs use older ones: io_uring bypasses every filter, the flags
-// of clone3 are in memory, where a filter cannot read them, and the contexts of io_setup are counted for the whole
-// machine (fs.aio-max-nr).
+// of clone3 are in memory, where a filter cannot read them, the contexts of io_setup are counted for the whole machine
+// (fs.aio-max-nr), and nothing in /proc counts the memory of memfd_secret.
 func absent() []uint32 {
 	return []uint32{
 		unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, unix.SYS_CLONE3,
-		unix.SYS_IO_SETUP,
+		unix.SYS_IO_SETUP, unix.SYS_MEMFD_SECRET,
 	}
 }
 
@@ -124,15 +124,7 @@ func answers(brokered bool) map[uint32][]bpf.Instruction {
 			argument(0), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: newNamespace, SkipTrue: 1}, allow(), answer(unix.EPERM),
 		}
 	}
-	// The filter compares 32 bits of the request, like the kernel: a 64-bit comparison could be bypassed by setting a
-	// higher bit (CVE-2019-10063). TIOCSETD could load any line discipline of the kernel.
-	to[unix.SYS_IOCTL] = []bpf.Instruction{
-		argument(1),
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 3},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCLINUX, SkipTrue: 2},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSETD, SkipTrue: 1},
-		allow(), answer(unix.EPERM),
-	}
+	to[unix.SYS_IOCTL] = requests()
 	// A lease blocks others that open the file for writing, even if the file is read-only here; a delegation also
 	// blocks those that rename or remove it.
 	to[unix.SYS_FCNTL] = []bpf.Instruction{
@@ -158,6 +150,27 @@ func answers(brokered bool) map[uint32][]bpf.Instruction {
 		to[unix.SYS_CONNECT] = one(bpf.RetConstant{Val: returnAsk})
 	}
 	return to
+}
+
+// requests decides about ioctl(2). It compares 32 bits of the request, like the kernel: a 64-bit comparison could be
+// bypassed by setting a higher bit (CVE-2019-10063). TIOCSETD could load any line discipline of the kernel.
+//
+// A snapshot has what is hidden or masked under another path, and its owner may make one (btrfs, bcachefs). Of the
+// requests of btrfs only those that other file systems have too are allowed, which clone and compare open files.
+func requests() []bpf.Instruction {
+	const kind, btrfs, bcachefs = 0xff00, 0x94 << 8, 0xbc << 8
+	p := one(argument(1))
+	for _, request := range []uint32{unix.FICLONE, unix.FICLONERANGE, unix.FIDEDUPERANGE} {
+		p = append(p, when(request, allow())...)
+	}
+	for _, request := range []uint32{unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD} {
+		p = append(p, when(request, answer(unix.EPERM))...)
+	}
+	p = append(p, bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: kind})
+	for _, of := range []uint32{btrfs, bcachefs} {
+		p = append(p, when(of, answer(unix.EPERM))...)
+	}
+	return append(p, allow())
 }
 
 // search finds the system call in the accumulator by bisection: the kernel tries a new filter with every number.
