@@ -304,6 +304,13 @@ libc.syscall(60 if os.uname().machine == "x86_64" else 93, 0) # exit(2)`,
 		"page tables": `m = mmap.mmap(-1, 1 << 39, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, prot=mmap.PROT_READ)
 for at in range(0, 1 << 38, 1 << 21):
     m[at]`,
+		"semaphores": `for n in range(200):
+    assert libc.semget(0, 32000, 0o600) >= 0`,
+		"messages": `message = ctypes.create_string_buffer(b"1234567", 8)
+for n in range(400):
+    queue = libc.msgget(0, 0o600)
+    for m in range(16384):
+        assert libc.msgsnd(queue, message, 0, 0o4000) == 0`,
 		"shared, not dumpable": `libc.prctl(4, 0)
 fill(300)`,
 		"shared, in a socket": `a, b = socket.socketpair()

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/internal/helper"
@@ -66,6 +68,20 @@ time.sleep(%d)'; echo end`
 			t.Errorf("bounded %v: it printed %q", bounded, got)
 		}
 	}
+}
+
+func TestSegmentsOfTheMachineAreNotTheCalls(t *testing.T) {
+	t.Parallel()
+	const size = 100 << 20
+	id := must.Get(unix.SysvShmGet(unix.IPC_PRIVATE, size, unix.IPC_CREAT|0o600))(t)
+	memory, err := unix.SysvShmAttach(id, 0, 0)
+	_, bad := unix.SysvShmCtl(id, unix.IPC_RMID, nil) // at its last use
+	must.Do(t, errors.Join(err, bad))
+	t.Cleanup(func() { must.Do(t, unix.SysvShmDetach(memory)) })
+	for at := 0; at < size; at += os.Getpagesize() {
+		memory[at] = 1
+	}
+	must.Match(t, "end\n", alone(t, "/", "sleep 1; echo end", helper.Spec{MemoryBytes: size / 2}))
 }
 
 func TestMarkerAloneDoesNothing(t *testing.T) {

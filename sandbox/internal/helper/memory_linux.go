@@ -4,7 +4,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -39,13 +38,15 @@ func (h *supervisor) overMemory(processes []Proc) bool {
 		return true // checks are impossible: something closed the descriptors
 	}
 	f.Close()
-	private := privateMemory(processes)
+	segments, kernel := h.spec.systemV(len(processes))
+	private := privateMemory(processes) + kernel
 	now := sharedNow()
 	growth := h.shared.growth(now)
 	if private+now <= h.spec.MemoryBytes {
 		return false // regardless of what is shared
 	}
 	held, all := heldBy(processes)
+	held += segments
 	if !all && !h.spec.Bounded {
 		held = max(held, growth)
 	}
@@ -79,7 +80,6 @@ func privateBytes(p Proc) (sum uint64) {
 
 // kilobytes returns the size at the start of a text, such as "    12 kB".
 func kilobytes(text string) (bytes uint64) {
-	number, _, _ := strings.Cut(strings.TrimSpace(text), " ")
-	n, _ := strconv.ParseUint(number, 10, 64)
-	return n << 10
+	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
+	return number(first) << 10
 }

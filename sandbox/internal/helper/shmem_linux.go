@@ -3,6 +3,7 @@ package helper
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path"
 	"strconv"
@@ -36,8 +37,7 @@ func sharedNow() uint64 {
 // patience limits the descriptors and mappings that are read. A process with more could hide memory among them.
 const patience = 100_000
 
-// heldBy returns the shared memory in files that processes have open, and in all shmget(2) segments. all means that
-// they have no other.
+// heldBy returns the shared memory in files that processes have open. all means that they have no other files.
 func heldBy(processes []Proc) (held uint64, all bool) {
 	p := pieces{opened: map[string]uint64{}, mapped: map[string]bool{}}
 	for _, one := range processes {
@@ -55,7 +55,7 @@ func heldBy(processes []Proc) (held uint64, all bool) {
 	for _, size := range p.opened {
 		held += size
 	}
-	return held + systemV(), all
+	return held, all
 }
 
 // pieces are the unlinked files of processes, by device and inode.
@@ -149,17 +149,39 @@ func (p *pieces) mappings(of Proc) {
 	}
 }
 
-// systemV returns the memory of all segments: column "rss" of /proc/sysvipc/shm (sysvipc(7)).
-func systemV() (sum uint64) {
-	b, err := os.ReadFile("/proc/sysvipc/shm")
-	if err != nil {
-		return 0
+// systemV returns the memory that System V IPC takes (sysvipc(7)): in segments, and in the kernel for semaphores and
+// messages. A set of semaphores may have adjustments for each process (semop(2)). Without a namespace of its own, a call
+// is not charged: the tables are the machine's.
+func (s *Spec) systemV(processes int) (shared, kernel uint64) {
+	const smallest = 64 // bytes of a semaphore or a message
+	if !s.Namespaces {
+		return 0, 0
 	}
-	for line := range strings.Lines(string(b)) {
-		if f := strings.Fields(line); len(f) > 2 {
-			n, _ := strconv.ParseUint(f[len(f)-2], 10, 64) // 0 for the header of the table
-			sum += n
+	for f := range rows("shm") {
+		shared += number(f[len(f)-2])
+	}
+	for f := range rows("sem") {
+		kernel += (number(f[3]) + 40) * (smallest + 2*uint64(processes))
+	}
+	for f := range rows("msg") {
+		kernel += number(f[3]) + (number(f[4])+4)*smallest
+	}
+	return shared, kernel
+}
+
+// rows returns the fields of each line of a file in /proc/sysvipc. Those of the header are no numbers.
+func rows(name string) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		b, _ := os.ReadFile("/proc/sysvipc/" + name)
+		for line := range strings.Lines(string(b)) {
+			if f := strings.Fields(line); len(f) > 4 && !yield(f) {
+				return
+			}
 		}
 	}
-	return sum
+}
+
+func number(text string) uint64 {
+	n, _ := strconv.ParseUint(text, 10, 64)
+	return n
 }
