@@ -148,14 +148,16 @@ stty -echo 2>/dev/null </dev/tty; true`
 func TestAnUnconfinedCallRunsWhateverWasDoneToTheHelper(t *testing.T) {
 	t.Parallel()
 	for _, harm := range []string{
-		"echo 600 >/proc/$PPID/oom_score_adj", "renice -n 19 -p $PPID >/dev/null", "kill -HUP $PPID; kill -TERM $PPID",
+		"echo 600 >/proc/$PPID/oom_score_adj", "renice -n 19 -p $PPID >/dev/null", "prlimit --pid $PPID --nofile=1000",
+		"chrt -b -p 0 $PPID", "ionice -c 3 -p $PPID", "taskset -p -c $(tail -c2 <(taskset -cp $PPID)) $PPID", "kill -HUP $PPID; kill -TERM $PPID",
 		"kill -KILL $PPID",
 	} {
 		p := executor.NewPool(0, nil)
 		inSlot(t, p, inFIFO(t, executor.Off, sandbox.FullAccess, harm))
-		got, helper := inSlot(t, p, inFIFO(t, executor.Off, sandbox.FullAccess, "echo alive $(cat /proc/self/oom_score_adj)"))
-		if want := "alive 500\n"; got != want {
-			t.Errorf("%s: got %q", harm, got)
+		c := inFIFO(t, executor.Off, sandbox.FullAccess, "cat /proc/self/oom_score_adj; nice; ionice; ulimit -n; chrt -p $$ | cut -d: -f2; taskset -p $$ | cut -d: -f2")
+		got, helper := inSlot(t, p, c)
+		if want, _ := run(t, c); got != want.Out {
+			t.Errorf("%s: got %q, want %q", harm, got, want.Out)
 		}
 		for p.Idle() == 0 && lives(helper) {
 			runtime.Gosched()

@@ -12,7 +12,7 @@ import (
 // /tmp and everything else that is private, are removed. A helper ends instead of running another call if the call
 // used a network of its own, left something in System V IPC, or changed attributes that the kernel keeps per process or
 // session. (The filter refuses POSIX message queues.) Of an unconfined call, which can change what it wants, only these
-// attributes are compared.
+// attributes are compared, and those that its processes inherit.
 
 // traces is the state that a call can change and that outlives it, as files in /proc show it.
 type traces struct {
@@ -99,10 +99,33 @@ func (h *supervisor) rest() {
 	send(Event{Kind: EventIdle})
 }
 
+// inherited is what an unconfined call inherits from the helper, and can change there, besides what traces show.
+type inherited struct {
+	limits   [unix.RLIMIT_RTTIME + 1]syscall.Rlimit
+	schedule unix.SchedAttr
+	cpus     unix.CPUSet
+	io       uintptr
+}
+
+// inheritedNow ignores errors: what the kernel does not tell remains zero.
+func inheritedNow() (now inherited) {
+	const process = 1 // IOPRIO_WHO_PROCESS
+	starter := syscall.Getpid()
+	for which := range now.limits {
+		_ = syscall.Getrlimit(which, &now.limits[which])
+	}
+	if schedule, err := unix.SchedGetAttr(starter, 0); err == nil {
+		now.schedule = *schedule
+	}
+	_ = unix.SchedGetaffinity(starter, &now.cpus)
+	now.io, _, _ = unix.Syscall(unix.SYS_IOPRIO_GET, process, uintptr(starter), 0)
+	return now
+}
+
 // isClean removes the view of the call, and reports whether nothing of the call remains.
 func (h *supervisor) isClean() bool {
 	if !h.spec.restricted() {
-		return h.site.traces.isClean()
+		return h.site.traces.isClean() && h.inherits == inheritedNow()
 	}
 	return h.isUntouched() && h.site.traces.isClean() && h.site.base.leave() == nil
 }

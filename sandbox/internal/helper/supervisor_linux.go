@@ -143,6 +143,8 @@ type supervisor struct {
 	joined  bool           // the call's network was shared with other calls
 	lenders []int          // for the broker once it starts
 
+	inherits inherited // set before an unconfined shell starts
+
 	full sync.Once // reports that the call reached its process limit
 
 	mu     sync.Mutex
@@ -181,6 +183,9 @@ func (h *supervisor) start(r *restrictions, extra []uintptr) error {
 		}
 	}
 	h.shared.least = sharedNow()
+	if !h.spec.restricted() {
+		h.inherits = inheritedNow()
+	}
 	if err := h.startShell(r, extra); err != nil || h.spec.Probe {
 		return err
 	}
