@@ -32,7 +32,13 @@ type Denial struct {
 }
 
 // Error returns what was refused, why, and what to do next.
-func (d *Denial) Error() string { return "cannot " + d.Op + " " + d.name() + ": " + d.Hint }
+func (d *Denial) Error() string {
+	text := "cannot " + d.Op
+	if d.Kind != DeniedLimit { // there, Op says it all
+		text += " " + d.name()
+	}
+	return text + ": " + d.Hint
+}
 
 // name returns the target, quoted if it could be mistaken for toold's own text.
 func (d *Denial) name() string {

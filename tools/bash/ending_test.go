@@ -23,7 +23,7 @@ func TestTheResultSaysWhatEndedTheCommandAndWhatToDo(t *testing.T) {
 		{executor.Exit{Reason: executor.Starved, Code: 143, Waiting: asks}, tools.InputNeeded, []string{"sudo -v waits for a password", `"stdin": "open"`}},
 		{executor.Exit{Reason: executor.TimedOut, Code: 143, Waiting: asks}, tools.Timeout, []string{"timed out", "waiting for input: sudo -v"}},
 		{executor.Exit{Code: 137, Signal: "SIGKILL", Limit: "memory"}, "", []string{"64 MiB", "sandbox.limits.memory_bytes", "Exit code: 137"}},
-		{executor.Exit{Code: 2, Limit: "processes"}, "", []string{"Exit code: 2\n", "as it may have, 99;", "(sandbox.limits.processes in the configuration)"}},
+		{executor.Exit{Code: 2, Limit: "processes"}, "", []string{"Exit code: 2\n", "cannot start more processes: the", "as it may have, 99;", "(sandbox.limits.processes in the configuration)"}},
 		{executor.Exit{Code: 137, Signal: "SIGKILL", Limit: "machine"}, "", []string{"ran out of memory", "Exit code: 137"}},
 		{executor.Exit{Code: 137, Signal: "SIGKILL", Lost: true}, "", []string{"killed from outside toold", "Exit code: 137"}},
 		{executor.Exit{Reason: executor.Stopped, Code: 137, Lost: true}, tools.Cancelled, []string{"perhaps before the command started", "before you run it again"}},
