@@ -27,7 +27,11 @@ func (s *Spec) BwrapArguments(console string, cover func() (fd int, err error)) 
 	if console != "" {
 		a = append(a, "--dev-bind-try", console, "/dev/console")
 	}
-	for _, path := range procLocked { // the machine's; its contents depend on the reader
+	locked, err := procLocked()
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range locked { // the machine's; its contents depend on the reader
 		a = append(a, "--ro-bind-try", path, path)
 	}
 	a = append(append(a, s.bwrapPrivate()...), s.bwrapContents()...)

@@ -99,10 +99,12 @@ func checkView(s *Spec, mounts mountTable) error {
 	if err := mounts.checkWritable(s); err != nil {
 		return stage("make / read-only", err)
 	}
-	for _, path := range procLocked {
-		if err := mounts.checkAt(Root{Path: path}); except(err, unix.ENOENT) != nil {
-			return stage("make "+path+" read-only", err)
-		}
+	locked, err := procLocked()
+	for _, path := range locked {
+		err = errors.Join(err, mounts.checkAt(Root{Path: path}))
+	}
+	if err != nil {
+		return stage("make the machine's part of /proc read-only", err)
 	}
 	for _, r := range s.Roots {
 		if err := mounts.checkAt(r); err != nil {

@@ -291,8 +291,25 @@ func mountBelowDev() error {
 	return stage("mount /dev/shm", unix.Mount("tmpfs", "/dev/shm", "tmpfs", flagsPlain, options))
 }
 
-// procLocked lists the parts of /proc that change the machine: root's files belong to root here too.
-var procLocked = [...]string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"}
+// procLocked returns the parts of /proc that are the machine's and may be written: root's files belong to root here too,
+// and some drivers ask for no capability.
+func procLocked() (list []string, err error) {
+	entries, err := os.ReadDir("/proc")
+	for _, e := range entries {
+		path, locked := "/proc/"+e.Name(), e.IsDir()
+		if _, notProcess := strconv.Atoi(e.Name()); notProcess == nil {
+			continue
+		}
+		if e.Type().IsRegular() {
+			var st unix.Stat_t
+			locked = unix.Lstat(path, &st) == nil && st.Mode&0o222 != 0
+		}
+		if locked {
+			list = append(list, path)
+		}
+	}
+	return list, err
+}
 
 // buildProc mounts the /proc of the new PID namespace. The kernel only allows that if no part of the outer /proc is
 // masked, unlike in default containers.
@@ -300,19 +317,15 @@ func buildProc() error {
 	if err := unix.Mount("proc", "/proc", "proc", flagsPlain|unix.MS_NOEXEC, ""); err != nil {
 		return stage("mount /proc", err)
 	}
-	for _, path := range procLocked {
-		t, err := takeLocked(path)
-		if errors.Is(err, unix.ENOENT) {
-			continue
+	list, err := procLocked()
+	for _, path := range list {
+		t, bad := takeLocked(path)
+		if bad == nil {
+			bad = t.attach()
 		}
-		if err == nil {
-			err = t.attach()
-		}
-		if err != nil {
-			return stage("make "+path+" read-only", err)
-		}
+		err = errors.Join(err, bad)
 	}
-	return nil
+	return stage("make the machine's part of /proc read-only", err)
 }
 
 func except(err error, harmless ...error) error {
