@@ -3,6 +3,7 @@ package helper
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
@@ -99,7 +100,7 @@ func (r ruleset) fill(s *Spec) error {
 	}
 	// All of these are private to the view, so a missing one does not matter.
 	for path, rights := range map[string]uint64{
-		"/tmp": write, "/var/tmp": write, "/dev/shm": write, "/proc": rightsRead | landlock.AccessFSWriteFile,
+		"/tmp": write, "/var/tmp": write, "/dev/shm": write, "/proc": s.rightsProc(),
 		"/dev/null": rightsOfFile, "/dev/zero": rightsOfFile, "/dev/full": rightsOfFile,
 		"/dev/random": rightsOfFile, "/dev/urandom": rightsOfFile,
 		"/dev/tty": rightsTerminal, "/dev/console": rightsTerminal, "/dev/pts": rightsTerminal,
@@ -109,6 +110,15 @@ func (r ruleset) fill(s *Spec) error {
 		}
 	}
 	return nil
+}
+
+// rightsProc returns the rights below /proc. With the machine's network, files below /proc/net belong to the machine's
+// root, such as the lists of its firewall.
+func (s *Spec) rightsProc() uint64 {
+	if os.Getuid() == 0 && !s.Loopback {
+		return rightsRead
+	}
+	return rightsRead | landlock.AccessFSWriteFile
 }
 
 // add grants rights below path. For a file, it grants only the rights that files have.
