@@ -153,7 +153,8 @@ func answers(brokered bool) map[uint32][]bpf.Instruction {
 }
 
 // requests decides about ioctl(2). It compares 32 bits of the request, like the kernel: a 64-bit comparison could be
-// bypassed by setting a higher bit (CVE-2019-10063). TIOCSETD could load any line discipline of the kernel.
+// bypassed by setting a higher bit (CVE-2019-10063). TIOCSETD could load any line discipline of the kernel, and
+// FS_IOC_SETFLAGS makes directories that ignore case (chattr +F), in which protected names have others.
 //
 // A snapshot has what is hidden or masked under another path, and its owner may make one (btrfs, bcachefs). Of the
 // requests of btrfs only those that other file systems have too are allowed, which clone and compare open files.
@@ -163,7 +164,7 @@ func requests() []bpf.Instruction {
 	for _, request := range []uint32{unix.FICLONE, unix.FICLONERANGE, unix.FIDEDUPERANGE} {
 		p = append(p, when(request, allow())...)
 	}
-	for _, request := range []uint32{unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD} {
+	for _, request := range []uint32{unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD, unix.FS_IOC_SETFLAGS} {
 		p = append(p, when(request, answer(unix.EPERM))...)
 	}
 	p = append(p, bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: kind})

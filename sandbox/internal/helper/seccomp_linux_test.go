@@ -114,6 +114,8 @@ func TestArgumentsDecide(t *testing.T) {
 		{"snapshot (BTRFS_IOC_SNAP_CREATE_V2)", unix.SYS_IOCTL, []uint64{0, 0x50009417}, deny},
 		{"snapshot with a bit the kernel does not see", unix.SYS_IOCTL, []uint64{0, 0x50009401 | 1<<32}, deny},
 		{"snapshot (BCH_IOCTL_SUBVOLUME_CREATE)", unix.SYS_IOCTL, []uint64{0, 0x4020bc10}, deny},
+		{"directory that ignores case", unix.SYS_IOCTL, []uint64{0, unix.FS_IOC_SETFLAGS}, deny},
+		{"flags of a file", unix.SYS_IOCTL, []uint64{0, unix.FS_IOC_GETFLAGS}, returnAllow},
 		{"clone of a file", unix.SYS_IOCTL, []uint64{0, unix.FICLONE}, returnAllow},
 		{"clone of a part", unix.SYS_IOCTL, []uint64{0, unix.FICLONERANGE}, returnAllow},
 		{"same content", unix.SYS_IOCTL, []uint64{0, unix.FIDEDUPERANGE}, returnAllow},
