@@ -154,7 +154,8 @@ func answers(brokered bool) map[uint32][]bpf.Instruction {
 
 // requests decides about ioctl(2). It compares 32 bits of the request, like the kernel: a 64-bit comparison could be
 // bypassed by setting a higher bit (CVE-2019-10063). TIOCSETD could load any line discipline of the kernel, and
-// FS_IOC_SETFLAGS makes directories that ignore case (chattr +F), in which protected names have others.
+// FS_IOC_SETFLAGS makes directories that ignore case (chattr +F), in which protected names have others. So they have in
+// an encrypted directory without its key, and a key opens and closes directories that cannot be written.
 //
 // A snapshot has what is hidden or masked under another path, and its owner may make one (btrfs, bcachefs). Of the
 // requests of btrfs only those that other file systems have too are allowed, which clone and compare open files.
@@ -164,7 +165,10 @@ func requests() []bpf.Instruction {
 	for _, request := range []uint32{unix.FICLONE, unix.FICLONERANGE, unix.FIDEDUPERANGE} {
 		p = append(p, when(request, allow())...)
 	}
-	for _, request := range []uint32{unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD, unix.FS_IOC_SETFLAGS} {
+	for _, request := range []uint32{
+		unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD, unix.FS_IOC_SETFLAGS,
+		unix.FS_IOC_SET_ENCRYPTION_POLICY, unix.FS_IOC_ADD_ENCRYPTION_KEY, unix.FS_IOC_REMOVE_ENCRYPTION_KEY,
+	} {
 		p = append(p, when(request, answer(unix.EPERM))...)
 	}
 	p = append(p, bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: kind})
