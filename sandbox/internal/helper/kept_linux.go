@@ -25,6 +25,8 @@ const (
 type base struct {
 	root    int
 	changes int      // descriptor of mountinfo; see changed
+	covers  int      // another one, for keepHidden
+	over    int      // eventfd(2), written to end keepHidden
 	view    *View    // input of baseKept; nil before the first
 	built   bool     // baseKept is complete
 	present []string // of the covered paths of the view; see Spec.present
@@ -52,16 +54,19 @@ func newBase() (*base, error) {
 	for _, dir := range []string{baseHost, baseKept, baseRoots, baseView} {
 		err = errors.Join(err, unix.Mkdirat(root, dir, 0o700))
 	}
-	changes, err2 := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	const over = "/proc" // a directory that always exists
-	err = errors.Join(err, err2)
-	if err = errors.Join(err, unix.MoveMount(root, "", unix.AT_FDCWD, over, unix.MOVE_MOUNT_F_EMPTY_PATH)); err != nil {
+	const mounts = "/proc/self/mountinfo"
+	changes, err1 := unix.Open(mounts, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	covers, err2 := unix.Open(mounts, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	over, err3 := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	const at = "/proc" // a directory that always exists
+	err = errors.Join(err, err1, err2, err3)
+	if err = errors.Join(err, unix.MoveMount(root, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)); err != nil {
 		return nil, err
 	}
 	if err = errors.Join(unix.Fchdir(root), unix.PivotRoot(".", baseHost)); err != nil {
-		return nil, errors.Join(err, unix.Chdir("/"), unix.Unmount(over, unix.MNT_DETACH))
+		return nil, errors.Join(err, unix.Chdir("/"), unix.Unmount(at, unix.MNT_DETACH))
 	}
-	return &base{root: root, changes: changes}, nil
+	return &base{root: root, changes: changes, covers: covers, over: over}, nil
 }
 
 // changed reports whether a mount was added or removed since its previous call (proc_pid_mounts(5)).

@@ -268,4 +268,8 @@ func (h *supervisor) watch() {
 		// Ends with the call.
 		h.tasks.Go(h.watchUsage)
 	}
+	if h.site.base != nil && len(h.spec.Hide) > 0 {
+		// Ends with the call.
+		h.tasks.Go(h.keepHidden)
+	}
 }
