@@ -24,6 +24,40 @@ func (s *signalled) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
+// meanwhile runs c, whose script reads fifo after its first output, and replace before that.
+func meanwhile(t *testing.T, p *executor.Pool, c executor.Command, replace func()) (printed string) {
+	t.Helper()
+	path := filepath.Join(c.Dir, "fifo")
+	must.Do(t, syscall.Mkfifo(path, 0o600))
+	fifo := must.Get(os.OpenFile(path, os.O_RDWR, 0))(t)
+	defer fifo.Close()
+	out := &signalled{do: func() {
+		replace()
+		must.Get(fifo.WriteString("go\n"))(t)
+	}}
+	c.Stdout = out
+	must.Get(p.Run(t.Context(), c))(t)
+	return out.String()
+}
+
+// git replaces its configuration when it changes it.
+func TestAProtectedFileThatIsReplacedWhileACallRunsIsProtectedAgain(t *testing.T) {
+	t.Parallel()
+	c := in(t, executor.Off, `echo ready; read -r go <fifo
+for n in {1..20000}; do (: >>config) 2>/dev/null || exec echo protected; done; echo open`)
+	path := filepath.Join(c.Dir, "config")
+	write := func(path string) { must.Do(t, os.WriteFile(path, []byte("x"), 0o600)) }
+	write(path)
+	c.Sandbox.Protect = []string{path}
+	p := executor.NewPool(0, nil)
+	defer p.Close()
+	got := meanwhile(t, p, c, func() {
+		write(path + ".lock")
+		must.Do(t, os.Rename(path+".lock", path))
+	})
+	must.Match(t, "ready\nprotected\n", got)
+}
+
 // Most programs replace a file when they save it.
 func TestAHiddenFileThatIsReplacedWhileACallRunsIsHiddenAgain(t *testing.T) {
 	t.Parallel()
@@ -44,16 +78,6 @@ func TestAHiddenFileThatIsReplacedWhileACallRunsIsHiddenAgain(t *testing.T) {
 		c := in(t, executor.Off, `cat `+path(name)+` 2>/dev/null && echo open; echo ready; read -r go <fifo
 for n in {1..2000}; do cat `+path(name)+` >/dev/null 2>&1 || exec echo hidden; done; echo open`)
 		c.Sandbox.Hide, c.Sandbox.Write = []string{path(name)}, []string{dir}
-		fifo := filepath.Join(c.Dir, "fifo")
-		must.Do(t, syscall.Mkfifo(fifo, 0o600))
-		out := &signalled{do: func() {
-			replace()
-			f := must.Get(os.OpenFile(fifo, os.O_RDWR, 0))(t)
-			must.Get(f.WriteString("go\n"))(t)
-			t.Cleanup(func() { f.Close() })
-		}}
-		c.Stdout = out
-		must.Get(p.Run(t.Context(), c))(t)
-		must.Match(t, "ready\nhidden\n", out.String())
+		must.Match(t, "ready\nhidden\n", meanwhile(t, p, c, replace))
 	}
 }

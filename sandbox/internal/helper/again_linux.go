@@ -83,7 +83,7 @@ func keepCapabilities() error {
 // rest removes what the call created, and reports that the helper is idle. If something of the call may remain, the
 // helper ends.
 func (h *supervisor) rest() {
-	h.endWatch()
+	h.endTasks()
 	brokers := h.broker.wait()
 	h.warm.close()
 	h.site.calls++

@@ -25,8 +25,8 @@ const (
 type base struct {
 	root    int
 	changes int      // descriptor of mountinfo; see changed
-	covers  int      // another one, for keepHidden
-	over    int      // eventfd(2), written to end keepHidden
+	covers  int      // another one, for keepCovered
+	over    int      // eventfd(2), written to end keepCovered
 	view    *View    // input of baseKept; nil before the first
 	built   bool     // baseKept is complete
 	present []string // of the covered paths of the view; see Spec.present
@@ -270,8 +270,8 @@ func (v *View) covered() []string { return slices.Concat(v.Hide, v.Masks, v.Prot
 func (v *View) areClosed(list []string) bool {
 	return !slices.ContainsFunc(list, func(path string) bool {
 		attributes, err := attributesOf(path)
-		isOpen := err == nil && attributes&unix.STATX_ATTR_MOUNT_ROOT == 0
-		return isOpen || v.unreachable(path, err) != nil
+		open := err == nil && attributes&unix.STATX_ATTR_MOUNT_ROOT == 0
+		return open || v.unreachable(path, err) != nil
 	})
 }
 

@@ -268,8 +268,8 @@ func (h *supervisor) watch() {
 		// Ends with the call.
 		h.tasks.Go(h.watchUsage)
 	}
-	if h.site.base != nil && len(h.spec.Hide) > 0 {
+	if h.site.base != nil && len(h.spec.Hide)+len(h.spec.Protect) > 0 {
 		// Ends with the call.
-		h.tasks.Go(h.keepHidden)
+		h.tasks.Go(h.keepCovered)
 	}
 }

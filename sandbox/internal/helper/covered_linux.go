@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A hidden file may be replaced while a call runs: most programs save by renaming a new file over the old one, and the
-// kernel removes the cover with the old file. It may also be moved, with its cover, or be new. A helper that can still
-// mount covers what has the name then.
+// A hidden or protected file may be replaced while a call runs: most programs save by renaming a new file over the old
+// one, and the kernel removes the cover with the old file. A hidden file may also be moved, with its cover, or be new. A
+// helper that can still mount covers what has the name then.
 
 // coverWithin is how long a file that is new, or was moved, may be open. The kernel reports covers that are gone.
 const coverWithin = 100 * time.Millisecond
 
-// keepHidden covers hidden files again until the call has ended.
-func (h *supervisor) keepHidden() {
+// keepCovered covers files again until the call has ended.
+func (h *supervisor) keepCovered() {
 	runtime.LockOSThread() // a thread that existed before the call; see restrictOthers
 	defer runtime.UnlockOSThread()
 	b := h.site.base
@@ -26,11 +26,14 @@ func (h *supervisor) keepHidden() {
 		if err == nil && fds[1].Revents != 0 {
 			return
 		}
-		wait = coverWithin
 		err = h.spec.hideAgain()
-		if errors.Is(err, unix.ENOENT) { // it is being replaced: the kernel reports that before the new file has the name
+		if err == nil && (fds[0].Revents != 0 || wait < coverWithin) {
+			err = h.spec.protectAgain()
+		}
+		switch wait = coverWithin; {
+		case errors.Is(err, unix.ENOENT): // it is being replaced: the kernel reports that before the new file has the name
 			wait = time.Millisecond
-		} else if err != nil {
+		case err != nil:
 			h.kill()
 			return
 		}
@@ -40,10 +43,8 @@ func (h *supervisor) keepHidden() {
 // hideAgain covers hidden paths that exist and are no mount points. In private directories, such files are the call's.
 func (s *Spec) hideAgain() error {
 	for _, path := range s.Hide {
-		attributes, err := attributesOf(path)
-		isOpen := err == nil && attributes&unix.STATX_ATTR_MOUNT_ROOT == 0
 		private := Covered(path) && !s.inRoot(path)
-		if !isOpen || private {
+		if private || !isOpen(path) {
 			continue
 		}
 		if err := s.hide(path); err != nil {
@@ -53,8 +54,26 @@ func (s *Spec) hideAgain() error {
 	return nil
 }
 
-// endWatch ends keepHidden. It returns when the tasks of the call have ended.
-func (h *supervisor) endWatch() {
+// protectAgain leaves links to the daemon, which ends the call.
+func (s *Spec) protectAgain() error {
+	for _, path := range s.Protect {
+		if !isOpen(path) {
+			continue
+		}
+		if err := except(protect(path), unix.ENOTDIR, unix.ELOOP); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isOpen(path string) bool {
+	attributes, err := attributesOf(path)
+	return err == nil && attributes&unix.STATX_ATTR_MOUNT_ROOT == 0
+}
+
+// endTasks returns when the tasks of the call have ended.
+func (h *supervisor) endTasks() {
 	close(h.over)
 	var count [8]byte
 	if b := h.site.base; b != nil {
