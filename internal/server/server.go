@@ -171,7 +171,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request, token Token, ru
 	go func() {
 		defer s.joined.Done()
 		defer s.remove(ss)
-		run(ss)
+		ss.safely("", func() { run(ss) })
 	}()
 }
 
