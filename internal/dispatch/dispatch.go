@@ -29,7 +29,7 @@ import (
 	"github.com/toold/toold/tools/spool"
 )
 
-// Options configures a Dispatcher. Redact, Recorded and Single are optional.
+// Options configures a Dispatcher. Redact, Recorded, Single and Known are optional.
 type Options struct {
 	Registry   *tools.Registry // for names of tools; each workspace has its own registry
 	Workspaces Workspaces
@@ -44,6 +44,8 @@ type Options struct {
 	Recorded func(bytes int64) // receives the size of an ended call's output
 	// Single: the clients end with the Dispatcher, so it neither keeps calls nor continues those of earlier daemons.
 	Single bool
+	// Known reports whether a client still has a token. It is called for calls that have waited.
+	Known func(client string) bool
 }
 
 // Limits limits the calls. All fields are required.

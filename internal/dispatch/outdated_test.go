@@ -3,6 +3,7 @@ package dispatch
 import (
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/toold/toold/internal/approval"
@@ -85,5 +86,30 @@ func TestAQueuedCallFollowsThePolicyOfItsStart(t *testing.T) {
 			t.Errorf("%s: ran %v, and a person was asked %d times", name, ran, len(*asked))
 		}
 		b.stop(t)
+	}
+}
+
+func TestACallWhoseTokenIsRevokedWhileItWaitsDoesNotRun(t *testing.T) {
+	t.Parallel()
+	for _, asked := range []bool{false, true} {
+		action := map[bool]policy.Action{false: policy.Allow, true: policy.Ask}[asked]
+		tool := &probe{}
+		b, free := crowdedBench(t, action, tool)
+		h := newHesitant()
+		defer b.approvals.Join(h)()
+		var known atomic.Bool
+		known.Store(true)
+		b.opt.Known = func(client string) bool { return client != "agent" || known.Load() }
+		w, wake := b.submit("call_1", `{}`)
+		if asked {
+			b.resolve(t, (<-h.asked).ID, approval.Verdict{Approve: true, By: "ada"})
+		}
+		isQueued(w, wake)
+		known.Store(false)
+		free()
+		wantError(t, final(t, w, wake), message.NotAuthorized, "the token agent was revoked")
+		if n := tool.ran.Load(); n != 0 {
+			t.Errorf("asked %t: it ran %d times", asked, n)
+		}
 	}
 }

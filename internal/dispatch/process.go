@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -138,11 +139,21 @@ func (d *Dispatcher) admitted(ctx context.Context, c *Call, inv tools.Invocation
 			said, refused = replaced(said, said.Person, path)
 			return inv, said, nil, refused
 		}
+		if d.isRevoked(c) {
+			leave()
+			return inv, said, nil, &refusal{message.NotAuthorized, "the token " + c.client + " was revoked while the call waited; nothing ran"}
+		}
 		if !d.isOutdated(c, decided, said, inv) {
 			return inv, said, leave, nil
 		}
 		leave()
 	}
+}
+
+// isRevoked reports whether the client has lost its token while the call waited.
+func (d *Dispatcher) isRevoked(c *Call) bool {
+	waited := slices.ContainsFunc(c.steps, func(s Step) bool { return s.Name == StepAsk || s.Name == StepQueue })
+	return waited && d.opt.Known != nil && !d.opt.Known(c.client)
 }
 
 // isOutdated reports whether a call has to be decided again, because its policy was replaced. An approval counts unless
