@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -142,9 +141,7 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 	d.calls = dispatch.New(dispatch.Options{
 		Registry: home.registry, Workspaces: d.workspaces, Approvals: approvals, Journal: d.journal, Log: d.Log,
 		SpoolDir: spoolDir(d.Config), Recorded: d.pruner.countBytes, Kill: executor.KillIdentity, Redact: d.Config.Redact, Limits: callLimits(d.Config), Single: d.Single,
-		Known: func(client string) bool {
-			return slices.ContainsFunc(secrets(), func(t server.Token) bool { return t.Name == client })
-		},
+		Known: known(secrets),
 	})
 	d.codex = codex.New(codex.Options{Dispatch: d.calls, Workspace: d.Config.Workspace, Home: os.Getenv("HOME"), Linger: d.Config.Limits.Linger, Fault: d.fault})
 	d.mcp = d.newMCP(approvals)

@@ -67,6 +67,13 @@ func lasting(read func() ([]server.Token, error)) func() []server.Token {
 	}
 }
 
+// known returns a function that reports whether a client still has a token.
+func known(tokens func() []server.Token) func(client string) bool {
+	return func(client string) bool {
+		return slices.ContainsFunc(tokens(), func(t server.Token) bool { return t.Name == client })
+	}
+}
+
 // readTokens returns the usable tokens. err is about the unusable ones.
 func readTokens(cfg config.Config) (list []server.Token, err error) {
 	for _, t := range cfg.Tokens {
