@@ -59,9 +59,9 @@ func (s sight) text() string {
 // count.
 const maxSummed = 64 << 20
 
-// watch looks at the files on which a call works, of which before are those of the asked parts. firstChanged returns one that looks different when it is called, or
-// "". If the answer widens the sandbox, the files of all parts of the call count. Nothing keeps others from changing
-// files while the call runs.
+// watch looks at the files on which a call works. before are those of the asked parts. firstChanged returns one that
+// looks different when it is called, or "". If the answer widens the sandbox, the files of all parts of the call count.
+// Nothing keeps others from changing files while the call runs.
 func (q question) watch() (before map[string]sight, firstChanged func(approval.Verdict) string) {
 	if _, ok := q.inv.(tools.Previewed); ok {
 		return nil, func(approval.Verdict) string { return "" } // Execute compares
