@@ -230,7 +230,7 @@ func selected(e ast.Expr) string {
 	return pkg.Name + "." + f.Sel.Name
 }
 
-// pure tells whether a call makes a value that nothing changes afterwards.
+// pure reports whether a call makes a value that nothing changes afterwards.
 func pure(c *ast.CallExpr) bool {
 	switch selected(c.Fun) {
 	case "errors.New", "fmt.Errorf", "lazyregexp.New", "sync.OnceValue", "sync.OnceValues", "strings.Fields", "strings.NewReplacer":

@@ -285,7 +285,7 @@ func TestImportsFollowTheTable(t *testing.T) {
 	}
 }
 
-// allows tells whether a row has an import path; the standard library is free, and what stands for a part of it.
+// allows reports whether a row has an import path. The standard library and internal/lazyregexp are free.
 func (r row) allows(p string) bool {
 	if first, _, _ := strings.Cut(p, "/"); !strings.Contains(first, ".") || p == lazyregexp {
 		return true
